@@ -1,0 +1,19 @@
+"""hubless: better k-nearest-neighbour answers by moving the stored objects, never the queries."""
+
+from .classifier import MoveLabeledClassifier, MoveLabeledClassifierCV
+from .hubness import Hubness, hubness
+from .neighbors import nearest
+from .transformer import MoveLabeled, MoveQuery
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Hubness",
+    "MoveLabeled",
+    "MoveLabeledClassifier",
+    "MoveLabeledClassifierCV",
+    "MoveQuery",
+    "__version__",
+    "hubness",
+    "nearest",
+]

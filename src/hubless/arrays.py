@@ -1,0 +1,135 @@
+"""The array library of the arguments: NumPy, torch, or any other that follows the array API standard.
+
+Every formula of hubless starts with `xp = namespace(...)` and then speaks the standard alone. What the
+standard lacks and the hot loops need is here, once per library. This is the only file that names torch.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+Array = Any
+
+
+def is_foreign(value: object) -> bool:
+    """True for an array of another library than NumPy (a torch tensor, say); false for lists and frames."""
+    return bool(compat.is_array_api_obj(value)) and not compat.is_numpy_array(value)
+
+
+def namespace(*arrays: Array) -> Any:
+    """The one array library of all arguments; mixtures of libraries or of devices are refused."""
+    kinds = sorted({f"{type(a).__module__.split('.')[0]}.{type(a).__name__}" for a in arrays})
+    try:
+        xp = compat.array_namespace(*arrays)
+    except TypeError as error:
+        raise TypeError(
+            f"all arrays must come from one array library; got {' and '.join(kinds)}. Convert one side, "
+            "for example with torch.as_tensor(array) or tensor.cpu().numpy()."
+        ) from error
+    devices = sorted({str(compat.device(a)) for a in arrays})
+    if len(devices) > 1:
+        raise ValueError(
+            f"all arrays must be on one device; got {' and '.join(devices)}. Move one side first."
+        )
+    return xp
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """A NumPy view or copy on the host."""
+    if compat.is_torch_array(array):
+        return np.asarray(array.detach().cpu())
+    return np.asarray(array)
+
+
+def convert(array: Array, like: Array) -> Array:
+    """`array` in the library and on the device of `like`; untouched where it is there already."""
+    xp, device = compat.array_namespace(like), compat.device(like)
+    if compat.is_array_api_obj(array) and compat.array_namespace(array) is xp:
+        return compat.to_device(array, device)
+    return xp.asarray(to_numpy(array), device=device)
+
+
+def lift(array: Array) -> Array:
+    """Floats of 32 and 64 bits as they are, shorter floats as float32, integers and booleans as float64."""
+    xp = namespace(array)
+    if array.dtype in (xp.float32, xp.float64):
+        return array
+    return xp.astype(array, xp.float32 if is_short_float(xp, array.dtype) else xp.float64)
+
+
+def is_short_float(xp: Any, dtype: Any) -> bool:
+    """True for float16 and bfloat16, which the standard does not know."""
+    return dtype in {getattr(xp, name) for name in ("float16", "bfloat16") if hasattr(xp, name)}
+
+
+def detach(array: Array) -> Array:
+    """`array` without a gradient: nothing here is differentiated."""
+    return array.detach() if compat.is_torch_array(array) else array
+
+
+def kth_smallest(values: Array, k: int) -> Array:
+    """The k-th smallest of each row, k counted from 1; shape (rows,)."""
+    xp = namespace(values)
+    if compat.is_numpy_namespace(xp):
+        return np.partition(values, k - 1, axis=1)[:, k - 1]
+    if compat.is_torch_namespace(xp):
+        return xp.amax(values.topk(k, dim=1, largest=False, sorted=False).values, dim=1)
+    return xp.sort(values, axis=1)[:, k - 1]
+
+
+def true_positions(mask: Array) -> tuple[Array, Array]:
+    """Row and column of every true cell, in row-major order."""
+    xp, width = namespace(mask), mask.shape[1]
+    if compat.is_numpy_namespace(xp):
+        flat = np.flatnonzero(mask)  # several times faster than nonzero on two axes
+        return np.divmod(flat, width)
+    return xp.nonzero(mask)
+
+
+def count(index: Array, size: int, weights: Array | None = None) -> Array:
+    """How often each of 0 … size − 1 occurs in `index` (1-D), or its sum of weights; −1 is ignored."""
+    xp = namespace(index)
+    present = index >= 0
+    index = index[present]
+    weights = None if weights is None else weights[present]
+    if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
+        return xp.bincount(index, weights=weights, minlength=size)
+    host = None if weights is None else to_numpy(weights)
+    return convert(np.bincount(to_numpy(index), weights=host, minlength=size), index)
+
+
+def input_rounding(array: Array) -> float:
+    """Relative rounding of factors before a float32 product: 0 unless torch may use TF32 or bfloat16."""
+    xp = namespace(array)
+    if not compat.is_torch_namespace(xp) or array.dtype != xp.float32:
+        return 0.0
+    return {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[xp.get_float32_matmul_precision()]
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for the loaded BLAS takes milliseconds: once
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover 0 … n − 1."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def map_blocks(xp: Any, function: Callable[[slice], Any], n: int, size: int) -> list[Any]:
+    """[function(block) for block in blocks(n, size)], for NumPy on as many threads as its BLAS has.
+
+    A NumPy pass that is not a matrix product runs on one core, so blocks run side by side, each with a BLAS
+    of one thread. torch spreads every operation itself.
+    """
+    blas = _threadpools().select(user_api="blas") if compat.is_numpy_namespace(xp) else None
+    threads = max((pool["num_threads"] for pool in blas.info()), default=1) if blas else 1
+    if blas is None or threads < 2 or n <= size:
+        return [function(block) for block in blocks(n, size)]
+    with blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, blocks(n, size)))

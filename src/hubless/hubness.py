@@ -1,0 +1,162 @@
+"""Hubness: how unevenly the objects occur among the neighbours of queries, from neighbour indices alone.
+
+`neighbors` is a matrix of row numbers of objects, one row per query, as `nearest` returns; −1 stands for
+none. N_k(i) is the number of queries that have object i among their k neighbours. Whether an object is a
+neighbour of itself is settled before: leave it out (`exclude_self`) when the queries are the objects.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .arrays import Array, convert, count, lift, namespace, to_numpy
+from .neighbors import check_neighbors
+
+
+# N_k(i) = #{queries x : object i is among the k nearest neighbours of x}
+def k_occurrence(neighbors: Array, n_objects: int) -> Array:
+    """N_k of each object; integers of shape (n_objects,)."""
+    xp = namespace(neighbors)
+    return count(xp.reshape(check_neighbors(neighbors, n_objects), (-1,)), n_objects)
+
+
+# BN_k(i) = #{queries x : i is among the neighbours of x, and the labels of i and x differ}
+def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) -> Array:
+    """Bad N_k of each object: its occurrences among the neighbours of queries of another class."""
+    xp, host = namespace(neighbors), to_numpy(neighbors)
+    stored, asked = to_numpy(object_labels), to_numpy(query_labels)
+    if host.shape[0] != asked.shape[0]:
+        raise ValueError(
+            f"one label per query is needed; got {len(asked)} labels for {host.shape[0]} queries."
+        )
+    neighbors = check_neighbors(neighbors, stored.shape[0])
+    bad = convert(stored[host] != asked[:, None], neighbors)
+    return count(xp.reshape(xp.where(bad, neighbors, -1), (-1,)), stored.shape[0])
+
+
+# (Σ_i (N_k(i) − E[N_k])³ / n) / Var[N_k]^{3/2}   (Sec. 5, "N_10 skewness")
+def skewness(occurrence: Array) -> float:
+    """Skewness of N_k. Near 0: no hubs; above 1: some; above 3: a few objects are neighbours of very many."""
+    xp, centred = _centred(occurrence)
+    variance = float(xp.mean(centred**2))
+    return float(xp.mean(centred**3)) / variance**1.5 if variance > 0 else 0.0
+
+
+# #{i : N_k(i) = 0} / n
+def antihub_share(occurrence: Array) -> float:
+    """Share of objects that are nobody's neighbour (anti-hubs): stored, but never found."""
+    xp = namespace(occurrence)
+    return float(xp.mean(lift(occurrence == 0)))
+
+
+# max_i N_k(i)
+def largest_occurrence(occurrence: Array) -> int:
+    """N_k of the worst hub: the number of queries in whose neighbours it occurs."""
+    return int(namespace(occurrence).max(occurrence))
+
+
+# ½ Σ_i |N_k(i) − E[N_k]| / Σ_i N_k(i)
+def robin_hood(occurrence: Array) -> float:
+    """Share of all neighbour slots that would have to change hands for all objects to have equally many."""
+    xp, centred = _centred(occurrence)
+    total = float(xp.sum(occurrence))
+    return 0.5 * float(xp.sum(xp.abs(centred))) / total if total else 0.0
+
+
+# Σ_{i : N_k(i) ≥ 2 E[N_k]} N_k(i) / Σ_i N_k(i)
+def hub_occurrence(occurrence: Array) -> float:
+    """Share of all neighbour slots taken by hubs, the objects with N_k of at least twice the mean."""
+    xp, total = namespace(occurrence), float(namespace(occurrence).sum(occurrence))
+    hubs = lift(occurrence) >= 2 * total / occurrence.shape[0]
+    return float(xp.sum(xp.where(hubs, occurrence, 0))) / total if total else 0.0
+
+
+# Σ_i BN_k(i) / Σ_i N_k(i)
+def bad_share(bad_occurrence: Array, occurrence: Array) -> float:
+    """Share of all neighbour slots whose object is of another class than the query."""
+    xp, total = namespace(bad_occurrence, occurrence), float(namespace(occurrence).sum(occurrence))
+    return float(xp.sum(bad_occurrence)) / total if total else 0.0
+
+
+def _measure(meaning: Any, **options: Any) -> Any:
+    """A field of Hubness with its explanation: a sentence, or the first line of the measure's own."""
+    text = meaning if isinstance(meaning, str) else meaning.__doc__
+    return field(metadata={"meaning": text.strip().splitlines()[0]}, **options)
+
+
+@dataclass(frozen=True)
+class Hubness:
+    """The measures of hubness of one set of neighbours; printing it explains each number."""
+
+    k: int = _measure("Neighbours per query.")
+    n_queries: int = _measure("Queries counted.")
+    n_objects: int = _measure("Objects they could find.")
+    skewness: float = _measure(skewness)
+    antihub_share: float = _measure(antihub_share)
+    largest_occurrence: int = _measure(largest_occurrence)
+    robin_hood: float = _measure(robin_hood)
+    hub_occurrence: float = _measure(hub_occurrence)
+    bad_share: float | None = _measure(bad_share)
+    occurrence: Array = _measure(k_occurrence, repr=False, compare=False)
+    bad_occurrence: Array | None = _measure(bad_k_occurrence, repr=False, compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, without the counts of each object."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.repr}
+
+    def __str__(self) -> str:
+        lines = []
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.repr and value is not None:
+                shown = f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+                lines.append(f"{entry.name:<19}{shown:>10}   {entry.metadata['meaning']}")
+        return "\n".join(lines)
+
+
+def hubness(
+    neighbors: Array, n_objects: int, *, object_labels: Any = None, query_labels: Any = None
+) -> Hubness:
+    """Every measure of hubness at once.
+
+    Parameters
+    ----------
+    neighbors : int array of shape (n_queries, k)
+    n_objects : int
+        Number of objects that were searched, found or not.
+    object_labels, query_labels : sequences of labels, optional
+        With both, "bad" occurrences are counted too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> report = hubness(np.array([[0], [0], [0], [2]]), n_objects=4)
+    >>> report.largest_occurrence, report.antihub_share, report.hub_occurrence
+    (3, 0.5, 0.75)
+    """
+    occurrence = k_occurrence(neighbors, n_objects)
+    bad = None
+    if object_labels is not None and query_labels is not None:
+        if len(object_labels) != n_objects:
+            raise ValueError(
+                f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."
+            )
+        bad = bad_k_occurrence(neighbors, object_labels, query_labels)
+    return Hubness(
+        k=int(neighbors.shape[1]),
+        n_queries=int(neighbors.shape[0]),
+        n_objects=n_objects,
+        skewness=skewness(occurrence),
+        antihub_share=antihub_share(occurrence),
+        largest_occurrence=largest_occurrence(occurrence),
+        robin_hood=robin_hood(occurrence),
+        hub_occurrence=hub_occurrence(occurrence),
+        bad_share=None if bad is None else bad_share(bad, occurrence),
+        occurrence=occurrence,
+        bad_occurrence=bad,
+    )
+
+
+def _centred(occurrence: Array) -> tuple[Any, Array]:
+    xp = namespace(occurrence)
+    values = xp.astype(occurrence, xp.float64)
+    return xp, values - xp.mean(values)

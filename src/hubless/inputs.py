@@ -1,0 +1,156 @@
+"""What users hand in, made into arrays that the library can trust, or refused with a repair.
+
+NumPy arrays, lists and data frames go through scikit-learn's own validation. Arrays of other libraries
+(torch and the rest) are checked here by the same rules and stay where they are.
+"""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from .arrays import Array, convert, detach, is_foreign, is_short_float, lift, namespace, to_numpy
+from .solve import Penalty
+
+
+def check_points(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
+    """X as a finite float matrix of its own library; sets or compares the estimator's number of features."""
+    _refuse_sparse(X)
+    if is_foreign(X):
+        X = _check_foreign(X, type(estimator).__name__, min_rows)
+        if reset:
+            estimator.__dict__.pop("feature_names_in_", None)  # names of an earlier fit on a data frame
+            estimator.n_features_in_ = X.shape[1]
+        elif X.shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
+        return X
+    return validate_data(estimator, X, reset=reset, dtype=_float_type(X), ensure_min_samples=min_rows)
+
+
+def check_matrix(X: Any, name: str) -> Array:
+    """X as a finite float matrix, for functions that have no estimator."""
+    _refuse_sparse(X)
+    return (
+        _check_foreign(X, name, 1) if is_foreign(X) else check_array(X, dtype=_float_type(X), input_name=name)
+    )
+
+
+def _float_type(X: Any) -> Any:
+    """float16 becomes float32; other floats stay; all else becomes float64."""
+    return np.float32 if getattr(X, "dtype", None) == np.float16 else [np.float64, np.float32]
+
+
+def _refuse_sparse(X: Any) -> None:
+    if scipy.sparse.issparse(X):
+        raise TypeError(
+            f"Sparse data was passed for X ({X.shape[0]} x {X.shape[1]}), but dense data is required, "
+            "because W has one row and one column per feature. Reduce the dimension first: "
+            "make_pipeline(sklearn.decomposition.TruncatedSVD(300), ...)."
+        )
+
+
+def _check_foreign(X: Array, name: str, min_rows: int) -> Array:
+    xp = namespace(X)
+    if not is_short_float(xp, X.dtype) and not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise ValueError(
+            f"Complex data not supported: got dtype {X.dtype}; give real numbers, for example X.real."
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead, of shape {tuple(X.shape)}. Reshape to one "
+            "row per object, with X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one object."
+        )
+    if X.shape[0] < min_rows or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={tuple(X.shape)}) "
+            f"while a minimum of {min_rows} and 1 is required by {name}."
+        )
+    X = lift(detach(X))
+    # A finite sum proves finite terms and needs no matrix of flags; an infinite one may be an overflow.
+    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(
+            f"Input X contains NaN or infinity. {name} needs finite numbers: drop or impute such rows."
+        )
+    return X
+
+
+def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
+    """Sorted classes in the library of y, and the class number of each object in the library of X."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
+    check_consistent_length(X, y)
+    host = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+    check_classification_targets(host)
+    classes, codes = np.unique(host, return_inverse=True)
+    like = y if is_foreign(y) else classes
+    return convert(classes, like), convert(codes.astype(np.int64), X)
+
+
+def check_weights(weights: Any, X: Array) -> Array | None:
+    """Weights of objects or pairs, not negative and not all zero, in the library and precision of X."""
+    if weights is None:
+        return None
+    xp, n = namespace(X), X.shape[0]
+    host = to_numpy(weights) if is_foreign(weights) else np.asarray(weights)
+    if host.ndim == 0:
+        host = np.full(n, host)
+    host = check_array(host, dtype=np.float64, ensure_2d=False, input_name="sample_weight", allow_nd=True)
+    if host.shape != (n,):
+        raise ValueError(
+            f"sample_weight.shape == {host.shape}, expected {(n,)}: give one weight per row of X."
+        )
+    if host.min() < 0 or host.max() == 0:
+        raise ValueError(
+            "Negative values in data passed to sample_weight, or nothing but zeros; got weights from "
+            f"{host.min():g} to {host.max():g}. Weights must be at least 0, and some must be more."
+        )
+    return xp.astype(convert(host, X), X.dtype)
+
+
+def check_count(name: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    return int(value)
+
+
+def check_counts(name: str, values: Any) -> tuple[int, ...]:
+    """Whole numbers of at least 1, rising, each once."""
+    values = values if np.iterable(values) and not isinstance(values, str) else [values]
+    found = tuple(sorted({check_count(f"each of {name}", value) for value in values}))
+    if not found:
+        raise ValueError(f"{name} must hold at least one number; got none.")
+    return found
+
+
+def check_alpha(alpha: Any) -> Penalty:
+    """λ ≥ 0, or "scale" for the mean eigenvalue."""
+    if isinstance(alpha, str) and alpha == "scale":
+        return Penalty(1.0, relative=True)
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:
+        raise ValueError(f'alpha must be a number of at least 0, or "scale"; got {alpha!r}.')
+    return Penalty(float(alpha), relative=False)
+
+
+def check_alphas(alphas: Any) -> tuple[Penalty, ...]:
+    """Several λ, rising, each once."""
+    if isinstance(alphas, str) or not np.iterable(alphas) or not list(alphas):
+        raise ValueError(f"alphas must be a sequence of numbers of at least 0; got {alphas!r}.")
+    return tuple(sorted({check_alpha(alpha) for alpha in alphas}))
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """One of a few names."""
+    if not any(value is option or value == option for option in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")

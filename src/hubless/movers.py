@@ -1,0 +1,144 @@
+"""Movers: how a stored object moves, z ↦ z', while queries stay where they are.
+
+The paper's mover is linear about the mean μ of the labeled objects: z' = μ + W (z − μ). Centring belongs to
+the mover, so raw queries stay valid in the original space.
+"""
+
+from typing import NamedTuple
+
+import array_api_compat as compat
+
+from .arrays import Array, blocks, namespace
+from .moments import Moments, moments_of_pairs, moments_of_targets
+from .solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
+from .targets import Labeled, pairs
+
+ROWS = 8192  # objects moved at once
+
+
+# μ = Σ w x / Σ w
+def weighted_mean(X: Array, weights: Array | None = None) -> Array:
+    """Mean of the rows of X in float64; shape (d,)."""
+    xp, n = namespace(X), X.shape[0]
+    w = xp.ones((n,), dtype=xp.float64, device=compat.device(X))
+    w = w if weights is None else xp.astype(weights, xp.float64)
+    total = xp.zeros((X.shape[1],), dtype=xp.float64, device=compat.device(X))
+    for rows in blocks(n, ROWS):
+        total = total + w[rows] @ xp.astype(X[rows, :], xp.float64)
+    return total / xp.sum(w)
+
+
+# z' = μ + W (z − μ)
+def move(Z: Array, W: Array, mean: Array) -> Array:
+    """Move the rows of Z; the result has their precision."""
+    xp = namespace(Z, W, mean)
+    W, mean = xp.astype(W, Z.dtype, copy=False), xp.astype(mean, Z.dtype, copy=False)
+    moved = xp.empty_like(Z)
+    for rows in blocks(Z.shape[0], ROWS):
+        moved[rows, :] = (Z[rows, :] - mean) @ W.T + mean
+    return moved
+
+
+class RidgeProblem(NamedTuple):
+    """min_W Σ w ‖x − Wz‖² + λ‖W‖² over pairs about a centre (Eq. 5), ready to be solved for any λ.
+
+    It holds the moments of the pairs or, where there are fewer pairs than dimensions, the pairs themselves.
+    """
+
+    moments: Moments | None
+    x: Array  # (pairs, d), centred and multiplied by √w, as is z; None where there are moments
+    z: Array
+
+    def mean_eigenvalue(self) -> float:
+        """Mean eigenvalue of XKXᵀ."""
+        if self.moments is not None:
+            return mean_eigenvalue(self.moments.K)
+        return float(namespace(self.z).sum(self.z**2)) / self.z.shape[1]
+
+    def solve(self, alpha: float) -> Array:
+        """W of shape (d, d) for λ = alpha."""
+        if self.moments is not None:
+            return ridge(self.moments.A, self.moments.K, alpha)
+        return self.path().at(alpha)
+
+    def path(self) -> RidgePath:
+        """W for every λ."""
+        if self.moments is not None:
+            return ridge_path(self.moments.A, self.moments.K)
+        return ridge_path_of_pairs(self.x, self.z)
+
+
+def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> RidgeProblem:
+    """The problem of moving each Z[i] toward X[i]; X and Z of shape (pairs, d)."""
+    xp = namespace(X, Z, mean)
+    if X.shape[0] >= X.shape[1]:
+        return _finite(RidgeProblem(moments_of_pairs(X, Z, weights, mean), None, None))
+    x, z = (xp.astype(array, xp.float64) - mean for array in (X, Z))
+    if weights is not None:
+        root = xp.sqrt(xp.astype(weights, xp.float64))[:, None]
+        x, z = x * root, z * root
+    return _finite(RidgeProblem(None, x, z))
+
+
+def problem_of_targets(
+    X: Array, targets: Array, weights: Array | None, mean: Array, *, reverse: bool = False
+) -> RidgeProblem:
+    """The problem of moving targets toward their object (Eq. 5), or with `reverse` it to them (Eq. 9)."""
+    xp = namespace(X, targets, mean)
+    source, target = pairs(targets)
+    if source.shape[0] == 0:
+        raise ValueError(
+            "no class has two objects, so there is no pair to learn from; got classes of a single object. "
+            "Give more objects per class, or pairs of your own to fit_pairs."
+        )
+    if source.shape[0] >= X.shape[1]:
+        return _finite(
+            RidgeProblem(moments_of_targets(X, targets, weights, mean, reverse=reverse), None, None)
+        )
+    x, z = xp.take(X, source, axis=0), xp.take(X, target, axis=0)
+    w = None if weights is None else xp.take(weights, source)
+    return problem_of_pairs(z, x, w, mean) if reverse else problem_of_pairs(x, z, w, mean)
+
+
+def _finite(problem: RidgeProblem) -> RidgeProblem:
+    size = problem.mean_eigenvalue()
+    if not size < float("inf"):  # also catches nan
+        raise ValueError("the squares of the values overflow float64; divide X by its largest value first.")
+    return problem
+
+
+class LinearMap(NamedTuple):
+    """z ↦ μ + W (z − μ), and the λ it was learned with."""
+
+    W: Array  # (d, d)
+    mean: Array  # (d,)
+    alpha: float
+
+
+def centre(X: Array, weights: Array | None, center: bool) -> Array:
+    """μ: the mean of the objects, or the origin; (d,) in float64."""
+    mean = weighted_mean(X, weights)
+    return mean if center else namespace(mean).zeros_like(mean)
+
+
+def learn_from_labels(
+    labeled: Labeled, penalty: Penalty, center: bool, *, reverse: bool = False
+) -> LinearMap:
+    """The map that solves Eq. 5, or with `reverse` Eq. 9."""
+    mean = centre(labeled.X, labeled.weights, center)
+    problem = problem_of_targets(labeled.X, labeled.targets, labeled.weights, mean, reverse=reverse)
+    return _learned(problem, mean, penalty, labeled.X)
+
+
+def learn_from_pairs(
+    queries: Array, objects: Array, weights: Array | None, penalty: Penalty, center: bool
+) -> LinearMap:
+    """The map that moves objects[i] toward queries[i], about the mean of the objects."""
+    mean = centre(objects, weights, center)
+    return _learned(problem_of_pairs(queries, objects, weights, mean), mean, penalty, objects)
+
+
+def _learned(problem: RidgeProblem, mean: Array, penalty: Penalty, like: Array) -> LinearMap:
+    xp = namespace(mean)
+    alpha = penalty.absolute(problem.mean_eigenvalue())
+    return LinearMap(xp.astype(problem.solve(alpha), like.dtype), xp.astype(mean, like.dtype), alpha)

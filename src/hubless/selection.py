@@ -1,0 +1,146 @@
+"""Cross-validation of (targets, λ, k) in one pass over the folds.
+
+In each fold: one search for targets, one eigendecomposition per number of targets, one search for neighbours
+per λ, and every k from the neighbours of the largest.
+"""
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+
+from .arrays import Array, convert, namespace, to_numpy
+from .inputs import check_counts
+from .movers import centre, problem_of_targets
+from .neighbors import nearest
+from .solve import Penalty, RidgePath
+from .targets import Labeled, restrict, same_class_targets
+from .vote import vote, votes_of
+
+NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)
+
+
+class Grid(NamedTuple):
+    """The settings to compare, each axis rising."""
+
+    n_targets: tuple[int, ...]
+    penalties: tuple[Penalty, ...]
+    n_neighbors: tuple[int, ...]
+
+    @staticmethod
+    def default_penalties() -> tuple[Penalty, ...]:
+        """13 multiples of the mean eigenvalue of XKXᵀ, from 1e-4 to 100."""
+        return tuple(Penalty(float(value), relative=True) for value in np.logspace(-4, 2, 13))
+
+    def as_dict(self) -> dict[str, tuple[Any, ...]]:
+        """The values along the axes of a score array; relative penalties as multiples."""
+        alphas = tuple(penalty.value for penalty in self.penalties)
+        return {"n_targets": self.n_targets, "alpha": alphas, "n_neighbors": self.n_neighbors}
+
+
+def folds(codes: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(train, test) row numbers, rising; stratified and shuffled where `cv` is a number."""
+    if not isinstance(cv, int | np.integer):
+        parts = check_cv(cv, codes, classifier=True).split(codes, codes)
+        return [(np.sort(train), np.sort(test)) for train, test in parts]
+    n = len(codes)
+    if not 2 <= cv <= n:
+        raise ValueError(f"cv must be from 2 to the number of labeled objects, {n}; got {cv}.")
+    # Members of a class, shuffled, are dealt to the folds one after another, and the next class goes on where
+    # the last stopped: folds are equally large, and a class of any size is spread as evenly as it can be.
+    shuffled = check_random_state(random_state).permutation(n)
+    dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    fold = np.empty(n, dtype=int)
+    fold[dealt] = np.arange(n) % cv
+    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
+
+
+def feasible_neighbors(n_neighbors: Any, smallest: int) -> tuple[int, ...]:
+    """Numbers of neighbours to try where the smallest training part has `smallest` objects."""
+    if n_neighbors is None:
+        return tuple(k for k in NEIGHBORS if k <= smallest)
+    ks = check_counts("n_neighbors", n_neighbors)
+    if max(ks) > smallest:
+        raise ValueError(
+            f"n_neighbors may be at most {smallest}, the objects in the smallest training part of "
+            f"the cross-validation; got {max(ks)}. Ask for fewer neighbours or more folds."
+        )
+    return ks
+
+
+def score_fold(
+    labeled: Labeled,
+    train: np.ndarray,
+    test: np.ndarray,
+    grid: Grid,
+    weights: str,
+    center: bool,
+    *,
+    search: bool,
+) -> np.ndarray:
+    """Accuracy on `test` of every setting learned on `train`; shape (n_targets, penalties, n_neighbors).
+
+    `search` looks for the targets inside the training part; else those given are restricted to it.
+    """
+    xp = namespace(labeled.X)
+    fit, ask = convert(train, labeled.X), convert(test, labeled.X)
+    X, codes = (xp.take(array, fit, axis=0) for array in (labeled.X, labeled.codes))
+    queries, truth = (xp.take(array, ask, axis=0) for array in (labeled.X, labeled.codes))
+    object_weights, query_weights = (
+        None if labeled.weights is None else xp.take(labeled.weights, rows) for rows in (fit, ask)
+    )
+    width = max(grid.n_targets)
+    targets = same_class_targets(X, codes, width) if search else restrict(labeled.targets, fit, width)
+    mean = centre(X, object_weights, center)
+    scores = []
+    for count in grid.n_targets:
+        problem = problem_of_targets(X, targets[:, :count], object_weights, mean)
+        unit = problem.mean_eigenvalue()
+        moves = _MovedAlongPath(X, mean, problem.path())
+        for penalty in grid.penalties:
+            moved = moves.at(penalty.absolute(unit))
+            found = nearest(queries, moved, max(grid.n_neighbors), return_distance=weights == "distance")
+            distances, indices = found if weights == "distance" else (None, found)
+            winners = vote(*votes_of(indices, distances, codes, object_weights), ks=grid.n_neighbors)
+            scores.append([_accuracy(winner, truth, query_weights) for winner in winners])
+    return np.reshape(scores, (len(grid.n_targets), len(grid.penalties), len(grid.n_neighbors)))
+
+
+# μ + W(λ)(z − μ) with W(λ) = left · diag(gains) · right: right (z − μ) is the same for every λ
+class _MovedAlongPath:
+    def __init__(self, X: Array, mean: Array, path: RidgePath) -> None:
+        xp = namespace(X)
+        self.mean, self.left = xp.astype(mean, X.dtype), xp.astype(path.left, X.dtype)
+        self.path, self.projected = path, (X - self.mean) @ xp.astype(path.right, X.dtype).T
+
+    def at(self, alpha: float) -> Array:
+        xp = namespace(self.mean)
+        gains = xp.astype(self.path.gains(alpha), self.mean.dtype)
+        return self.projected @ (self.left * gains).T + self.mean
+
+
+def _accuracy(winners: Array, truth: Array, weights: Array | None) -> float:
+    right = to_numpy(winners == truth)
+    return float(np.average(right, weights=None if weights is None else to_numpy(weights)))
+
+
+def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Penalty, int], float]:
+    """The setting of the highest mean score; equal ones go to fewer targets, larger λ, fewer neighbours."""
+    mean = scores.mean(axis=0)
+    near = np.argwhere(mean >= mean.max() - 1e-12)  # means of equal counts may differ by rounding
+    t, a, k = min(near.tolist(), key=lambda place: (place[0], -place[1], place[2]))
+    return (grid.n_targets[t], grid.penalties[a], grid.n_neighbors[k]), float(mean[t, a, k])
+
+
+def results(scores: np.ndarray, grid: Grid) -> dict[str, np.ndarray]:
+    """The score array as columns, one row per setting, named as GridSearchCV names them."""
+    flat = scores.reshape(len(scores), -1)
+    settings = np.array(list(product(*grid.as_dict().values())), dtype=object)
+    table = {f"param_{name}": np.array(settings[:, i].tolist()) for i, name in enumerate(grid.as_dict())}
+    table |= {f"split{i}_test_score": row for i, row in enumerate(flat)}
+    table |= {"mean_test_score": flat.mean(axis=0), "std_test_score": flat.std(axis=0)}
+    table["rank_test_score"] = rankdata(-table["mean_test_score"], method="min").astype(int)
+    return table

@@ -1,0 +1,120 @@
+"""Targets: for each labeled object, the same-class objects that should move toward it.
+
+A matrix of targets has one row per object and one column per target, nearest first; −1 stands for "none".
+"""
+
+from typing import Any, NamedTuple
+
+import array_api_compat as compat
+
+from .arrays import Array, count, namespace
+from .neighbors import check_neighbors, nearest
+
+
+# T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
+def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
+    """Nearest same-class objects of each object, in Euclidean distance.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    codes : integer array of shape (n,), of the same library: the class of each object, counted from 0
+    n_targets : int
+
+    Returns
+    -------
+    targets : int64 array of shape (n, n_targets)
+        Nearest first, ties to the lower index, an object never its own target (but an exact duplicate may
+        be). A class of c objects gives c − 1 targets at most; the places left over hold −1.
+    """
+    xp = namespace(X, codes)
+    order = xp.argsort(codes, stable=True)  # class by class, and by index inside a class
+    sizes = count(codes, int(xp.max(codes)) + 1)
+    found, start = [], 0
+    for size in (int(s) for s in sizes):
+        members = order[start : start + size]
+        found.append(_targets_of_class(xp, X, members, n_targets))
+        start += size
+    return xp.take(xp.concat(found), xp.argsort(order), axis=0)
+
+
+def _targets_of_class(xp: Any, X: Array, members: Array, n_targets: int) -> Array:
+    size = members.shape[0]
+    k = min(n_targets, size - 1)
+    none = xp.full((size, n_targets - max(k, 0)), -1, dtype=xp.int64, device=compat.device(X))
+    if k < 1:
+        return none
+    own = xp.take(X, members, axis=0)
+    local = nearest(own, own, k, return_distance=False, exclude_self=True)
+    index = xp.take(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
+    return xp.concat([xp.reshape(index, (size, k)), none], axis=1)
+
+
+def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
+    """Targets among the kept objects alone: the first n_targets of each row that are kept, renumbered.
+
+    Parameters
+    ----------
+    targets : int64 array of shape (n, width), over all n objects
+    kept : int64 array of shape (m,), rising: the objects that remain
+    n_targets : int
+
+    Returns
+    -------
+    targets : int64 array of shape (m, min(n_targets, width))
+    """
+    xp, device = namespace(targets, kept), compat.device(targets)
+    n, width = targets.shape
+    place = xp.cumulative_sum(count(kept, n)) - 1  # new number of each kept object
+    is_kept = count(kept, n) > 0
+    rows = xp.take(targets, kept, axis=0)
+    flat = xp.reshape(xp.clip(rows, min=0), (-1,))
+    remains = xp.reshape(xp.take(is_kept, flat), rows.shape) & (rows >= 0)
+    renumbered = xp.reshape(xp.take(xp.astype(place, xp.int64), flat), rows.shape)
+    renumbered = xp.where(remains, renumbered, xp.asarray(-1, dtype=xp.int64, device=device))
+    # what remains first, in its old order, then the gaps
+    order = xp.argsort(xp.astype(~remains, xp.int64), axis=1, stable=True)
+    return xp.take_along_axis(renumbered, order, axis=1)[:, : min(n_targets, width)]
+
+
+def pairs(targets: Array) -> tuple[Array, Array]:
+    """The pairs (source i, target j) of a matrix of targets: two int64 arrays of equal length."""
+    xp, (n, width) = namespace(targets), targets.shape
+    rows = xp.arange(n, dtype=xp.int64, device=compat.device(targets))
+    source = xp.reshape(xp.broadcast_to(rows[:, None], (n, width)), (-1,))
+    target = xp.reshape(targets, (-1,))
+    return source[target >= 0], target[target >= 0]
+
+
+class Labeled(NamedTuple):
+    """Labeled objects that take part in learning, with their targets."""
+
+    X: Array  # (n, d)
+    codes: Array  # (n,), class numbers
+    weights: Array | None  # (n,), all positive
+    targets: Array  # (n, n_targets)
+
+    def n_without_target(self) -> int:
+        """Objects without a target: alone in their class, unless the targets were precomputed otherwise."""
+        xp = namespace(self.targets)
+        return int(xp.sum(xp.astype(xp.all(self.targets < 0, axis=1), xp.int64)))
+
+
+def labeled_objects(
+    X: Array, codes: Array, weights: Array | None = None, targets: Any = None, n_targets: int = 1
+) -> Labeled:
+    """Labeled objects and their targets, searched for or precomputed; an object of weight 0 takes no part."""
+    xp, n = namespace(X, codes), X.shape[0]
+    if targets is not None:
+        targets = check_neighbors(targets, n, like=X)
+        if targets.shape[0] != n:
+            raise ValueError(
+                f"targets must have one row per object; got {targets.shape[0]} rows for {n} objects."
+            )
+    if weights is not None and not bool(xp.all(weights > 0)):
+        (kept,) = xp.nonzero(weights > 0)
+        X, codes, weights = (xp.take(array, kept, axis=0) for array in (X, codes, weights))
+        targets = None if targets is None else restrict(targets, kept, targets.shape[1])
+    if targets is None:
+        return Labeled(X, codes, weights, same_class_targets(X, codes, n_targets))
+    return Labeled(X, codes, weights, targets[:, :n_targets])
