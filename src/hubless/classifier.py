@@ -69,7 +69,7 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """Share of the votes of each class, in the order of `classes_`; shape (n_queries, n_classes)."""
         labels, weights = self._votes(X, neighbors)
-        return probabilities(labels, len(self.classes_), weights, dtype=self.moved_.dtype)
+        return probabilities(labels, self.classes_.shape[0], weights, dtype=self.moved_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on queries X of classes y."""

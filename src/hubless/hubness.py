@@ -77,39 +77,43 @@ def bad_share(bad_occurrence: Array, occurrence: Array) -> float:
     return float(xp.sum(bad_occurrence)) / total if total else 0.0
 
 
-def _measure(meaning: Any, **options: Any) -> Any:
-    """A field of Hubness with its explanation: a sentence, or the first line of the measure's own."""
-    text = meaning if isinstance(meaning, str) else meaning.__doc__
-    return field(metadata={"meaning": text.strip().splitlines()[0]}, **options)
+MEASURES = (
+    skewness,
+    antihub_share,
+    largest_occurrence,
+    robin_hood,
+    hub_occurrence,
+    bad_share,
+)
 
 
 @dataclass(frozen=True)
 class Hubness:
-    """The measures of hubness of one set of neighbours; printing it explains each number."""
+    """The measures of hubness of one set of neighbours; printing it says how to read each number."""
 
-    k: int = _measure("Neighbours per query.")
-    n_queries: int = _measure("Queries counted.")
-    n_objects: int = _measure("Objects they could find.")
-    skewness: float = _measure(skewness)
-    antihub_share: float = _measure(antihub_share)
-    largest_occurrence: int = _measure(largest_occurrence)
-    robin_hood: float = _measure(robin_hood)
-    hub_occurrence: float = _measure(hub_occurrence)
-    bad_share: float | None = _measure(bad_share)
-    occurrence: Array = _measure(k_occurrence, repr=False, compare=False)
-    bad_occurrence: Array | None = _measure(bad_k_occurrence, repr=False, compare=False)
+    k: int
+    n_queries: int
+    n_objects: int
+    skewness: float
+    antihub_share: float
+    largest_occurrence: int
+    robin_hood: float
+    hub_occurrence: float
+    bad_share: float | None  # None without labels
+    occurrence: Array = field(repr=False, compare=False)  # N_k of each object
+    bad_occurrence: Array | None = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers, without the counts of each object."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.repr}
 
     def __str__(self) -> str:
-        lines = []
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if entry.repr and value is not None:
-                shown = f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
-                lines.append(f"{entry.name:<19}{shown:>10}   {entry.metadata['meaning']}")
+        lines = [f"N_{self.k} of {self.n_objects:,} objects over {self.n_queries:,} queries"]
+        for measure in MEASURES:
+            value = getattr(self, measure.__name__)
+            if value is not None:
+                shown = f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+                lines.append(f"{measure.__name__:<19}{shown:>9}   {measure.__doc__}")
         return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_array,
@@ -91,6 +92,7 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
         raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
     check_consistent_length(X, y)
     host = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+    assert_all_finite(host, input_name="y")
     check_classification_targets(host)
     classes, codes = np.unique(host, return_inverse=True)
     like = y if is_foreign(y) else classes

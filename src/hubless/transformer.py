@@ -46,7 +46,7 @@ class _Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
         penalty, n_targets = check_alpha(self.alpha), check_count("n_targets", self.n_targets)
-        X = check_points(self, X, reset=True)
+        X = check_points(self, X, reset=True, min_rows=2)
         _, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, n_targets)

@@ -55,7 +55,8 @@ def _winners(xp: Any, labels: Array, weights: Array | None, ks: tuple[int, ...])
     return [xp.take_along_axis(labels, place[:, None], axis=1)[:, 0] for place in first]
 
 
-# p_c = Σ_j w_j [y_j = c] / Σ_j w_j
+# p_c = Σ_j w_j [y_j = c] / Σ_j w_j; where classes tie, those that lose the vote get the next number below, so
+# that the largest probability is that of the class voted for
 def probabilities(labels: Array, n_classes: int, weights: Array | None = None, dtype: Any = None) -> Array:
     """Share of the votes of each class; shape (queries, n_classes)."""
     xp, device = namespace(labels), compat.device(labels)
@@ -65,7 +66,11 @@ def probabilities(labels: Array, n_classes: int, weights: Array | None = None, d
     for column in range(labels.shape[1]):
         hit = xp.astype(labels[:, column, None] == classes, dtype)
         votes = votes + (hit if weights is None else hit * weights[:, column, None])
-    return votes / xp.sum(votes, axis=1, keepdims=True)
+    shares = votes / xp.sum(votes, axis=1, keepdims=True)
+    top = xp.max(shares, axis=1, keepdims=True)
+    won = vote(labels, weights)[:, None] == classes
+    below = top * (1 - float(xp.finfo(dtype).eps))
+    return xp.where(won, top, xp.where(shares > below, below, shares))
 
 
 def votes_of(

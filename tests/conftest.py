@@ -1,0 +1,48 @@
+"""Array libraries that every formula is tested on, and small data."""
+
+import os
+from pathlib import Path
+
+import array_api_strict
+import numpy as np
+import pytest
+import torch
+
+LIBRARIES = {
+    "numpy": np.asarray,
+    "torch": torch.as_tensor,
+    "strict": array_api_strict.asarray,
+}
+if torch.cuda.is_available():
+    LIBRARIES["cuda"] = lambda array: torch.as_tensor(array, device="cuda")
+
+
+@pytest.fixture(params=LIBRARIES, ids=str)
+def asarray(request):
+    """Converts a NumPy array to one of the array libraries."""
+    return LIBRARIES[request.param]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def blobs(rng):
+    """60 objects in 6 dimensions, far from the origin, of 4 classes of 30, 20, 9 and 1; 25 queries."""
+    sizes = [30, 20, 9, 1]
+    y = rng.permutation(np.repeat(np.arange(4), sizes))
+    centres = 2 * rng.standard_normal((4, 6)) + 5
+    X = centres[y] + rng.standard_normal((60, 6))
+    queries = centres[rng.integers(0, 4, 25)] + rng.standard_normal((25, 6))
+    return X, y, queries
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """Folder with the data sets of the paper."""
+    folder = os.environ.get("HUBLESS_DATA")
+    if not folder:
+        pytest.skip("HUBLESS_DATA is not set: the data of the paper is not here")
+    return Path(folder)

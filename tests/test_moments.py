@@ -1,0 +1,66 @@
+"""Moments against plain loops and against Eq. 6 as it is printed."""
+
+import numpy as np
+import pytest
+
+import reference
+from hubless import moments as module
+from hubless.arrays import to_numpy
+from hubless.moments import moments_of_pairs, moments_of_targets
+from hubless.targets import same_class_targets
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(module, "ROWS", 13)
+
+
+def assert_moments(found, A, K):
+    np.testing.assert_allclose(to_numpy(found.A), A, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(to_numpy(found.K), K, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_same_as_loops(asarray, rng, weighted):
+    X, Z, w = rng.standard_normal((50, 4)), rng.standard_normal((50, 4)), rng.random(50)
+    found = moments_of_pairs(asarray(X), asarray(Z), asarray(w) if weighted else None)
+    assert_moments(found, *reference.moments(X, Z, w if weighted else None))
+    assert found.weight == pytest.approx(w.sum() if weighted else 50)
+
+
+@pytest.mark.parametrize("n_targets", [1, 4])
+def test_targets_same_as_eq_6(asarray, blobs, n_targets):
+    X, y, _ = blobs
+    X = X - X.mean(axis=0)
+    targets = same_class_targets(asarray(X), asarray(y), n_targets)
+    found = moments_of_targets(asarray(X), targets)
+    assert_moments(found, *reference.indicator_moments(X, reference.targets(X, y, n_targets)))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_weighted_targets_about_a_centre_same_as_loops(asarray, blobs, rng, reverse):
+    X, y, _ = blobs
+    w, mean = rng.random(60), X.mean(axis=0)
+    index = reference.pairs(reference.targets(X, y, 3))
+    x, z = np.array([X[i] - mean for i, _ in index]), np.array([X[j] - mean for _, j in index])
+    weights = np.array([w[i] for i, _ in index])
+    targets = same_class_targets(asarray(X), asarray(y), 3)
+    found = moments_of_targets(asarray(X), targets, asarray(w), asarray(mean), reverse=reverse)
+    x, z = (z, x) if reverse else (x, z)
+    assert_moments(found, *reference.moments(x, z, weights))
+    np.testing.assert_allclose(to_numpy(found.x_sum), weights @ x, atol=1e-9)
+    np.testing.assert_allclose(to_numpy(found.z_sum), weights @ z, atol=1e-9)
+
+
+def test_another_origin(asarray, rng):
+    X, Z, w = rng.standard_normal((50, 4)), rng.standard_normal((50, 4)), rng.random(50)
+    first, second = rng.standard_normal(4), rng.standard_normal(4)
+    found = moments_of_pairs(asarray(X), asarray(Z), asarray(w), asarray(first)).about(asarray(second))
+    assert_moments(found, *reference.moments(X - second, Z - second, w))
+    np.testing.assert_allclose(to_numpy(found.x_sum), w @ (X - second), atol=1e-12)
+
+
+def test_float32_is_summed_in_float64(asarray, rng):
+    X = (1000 + rng.standard_normal((4000, 2))).astype(np.float32)
+    found = moments_of_pairs(asarray(X), asarray(X))
+    np.testing.assert_allclose(to_numpy(found.K), X.astype(float).T @ X.astype(float), rtol=1e-14)

@@ -1,0 +1,187 @@
+"""Neighbour search against plain loops and scikit-learn, on every array library."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import NearestNeighbors
+
+import reference
+from hubless import neighbors as module
+from hubless.arrays import to_numpy
+from hubless.neighbors import check_neighbors, nearest
+
+
+def assert_exact(found, truth, tolerance=1e-12):
+    distances, indices = (to_numpy(part) for part in found)
+    np.testing.assert_array_equal(indices, truth[1])
+    np.testing.assert_allclose(distances, truth[0], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 7), (50, 1), (300, 10), (300, 299)])
+def test_same_as_loops(asarray, rng, dtype, n, k):
+    objects, queries = rng.standard_normal((n, 5)).astype(dtype), rng.standard_normal((40, 5)).astype(dtype)
+    found = nearest(asarray(queries), asarray(objects), k)
+    assert_exact(found, reference.nearest(queries, objects, k), 1e-12 if dtype == np.float64 else 1e-6)
+    assert found[0].dtype == asarray(objects).dtype
+
+
+def test_ties_go_to_the_lower_index(asarray, rng):
+    objects = rng.integers(0, 3, (200, 4)).astype(
+        float
+    )  # 81 points, so duplicates and equal distances abound
+    queries = rng.integers(0, 3, (60, 4)).astype(float)
+    assert_exact(nearest(asarray(queries), asarray(objects), 17), reference.nearest(queries, objects, 17))
+
+
+def test_ties_of_numbers_that_round(asarray, rng):
+    objects = np.tile(rng.standard_normal((20, 33)).astype(np.float32), (9, 1))  # each object 9 times
+    queries = rng.standard_normal((31, 33)).astype(np.float32)
+    assert_exact(
+        nearest(asarray(queries), asarray(objects), 12), reference.nearest(queries, objects, 12), 1e-6
+    )
+
+
+def test_self_is_left_out_by_number_and_duplicates_stay(asarray):
+    objects = np.array([[0.0], [0.0], [0.0], [5.0]])
+    distances, indices = nearest(asarray(objects), asarray(objects), 2, exclude_self=True)
+    np.testing.assert_array_equal(to_numpy(indices), [[1, 2], [0, 2], [0, 1], [0, 1]])
+    np.testing.assert_array_equal(to_numpy(distances), [[0, 0], [0, 0], [0, 0], [5, 5]])
+
+
+def test_exclude_self_same_as_loops(asarray, rng):
+    objects = rng.integers(0, 4, (120, 3)).astype(float)
+    found = nearest(asarray(objects), asarray(objects), 9, exclude_self=True)
+    assert_exact(found, reference.nearest(objects, objects, 9, exclude_self=True))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks so small that every loop runs several times on small data."""
+    monkeypatch.setattr(module, "QUERY_ROWS", 7)
+    monkeypatch.setattr(module, "OBJECT_ROWS", 50)
+    monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(module, "PAIR_NUMBERS", 64)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("k", [1, 5, 60])
+def test_blocks_do_not_show(asarray, rng, k):
+    objects, queries = rng.integers(0, 5, (333, 3)).astype(float), rng.integers(0, 5, (40, 3)).astype(float)
+    assert_exact(nearest(asarray(queries), asarray(objects), k), reference.nearest(queries, objects, k))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_more_ties_than_fit_in_memory_are_taken_a_few_queries_at_a_time(asarray, rng, monkeypatch):
+    monkeypatch.setattr(module, "MAX_CANDIDATES", 100)
+    objects, queries = np.ones((333, 3)), rng.integers(0, 2, (20, 3)).astype(float)
+    indices = nearest(asarray(queries), asarray(objects), 4, return_distance=False)
+    np.testing.assert_array_equal(to_numpy(indices), np.tile(np.arange(4), (20, 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_data_far_away_tiny_or_huge(asarray, rng, dtype, shift, scale):
+    points = ((rng.standard_normal((150, 8)) + shift) * scale).astype(dtype)
+    objects, queries = points[:120], points[120:]
+    distances, indices = nearest(asarray(queries), asarray(objects), 10)
+    truth = reference.nearest(queries, objects, 10)
+    np.testing.assert_array_equal(to_numpy(indices), truth[1])
+    np.testing.assert_allclose(to_numpy(distances), truth[0], rtol=1e-6)
+
+
+def test_scales_that_differ_by_sixty_orders(asarray, rng):
+    objects = rng.standard_normal((50, 3)) * 10.0 ** rng.integers(-30, 30, (50, 1))
+    queries = rng.standard_normal((20, 3)) * 10.0 ** rng.integers(-30, 30, (20, 1))
+    for dtype in (np.float64, np.float32):
+        q, z = queries.astype(dtype), objects.astype(dtype)
+        indices = to_numpy(nearest(asarray(q), asarray(z), 50, return_distance=False))
+        found = [[reference.distance(x, z[i]) for i in row] for x, row in zip(q, indices, strict=True)]
+        # 1 and 1 + 1e-60 are one number in float64, so their order is free; the distances are not
+        np.testing.assert_allclose(found, reference.nearest(q, z, 50)[0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_same_as_scikit_learn_on_larger_data(asarray, rng, by_class):
+    centres = 3 * rng.standard_normal((20, 30))
+    y = rng.integers(0, 20, 5000)
+    y = np.sort(y) if by_class else y
+    objects = (centres[y] + rng.standard_normal((5000, 30))).astype(np.float32)
+    queries = (centres[rng.integers(0, 20, 700)] + rng.standard_normal((700, 30))).astype(np.float32)
+    oracle = NearestNeighbors(n_neighbors=10, algorithm="brute").fit(objects.astype(float))
+    truth = oracle.kneighbors(queries.astype(float))
+    assert_exact(nearest(asarray(queries), asarray(objects), 10), truth, 1e-5)
+    indices = nearest(asarray(queries), asarray(objects), 10, return_distance=False)
+    np.testing.assert_array_equal(to_numpy(indices), truth[1])
+
+
+@pytest.mark.parametrize("precision", ["high", "medium"])
+def test_torch_with_short_products_is_still_exact(rng, precision):
+    objects, queries = (rng.standard_normal((n, 12)).astype(np.float32) for n in (400, 50))
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        found = nearest(torch.as_tensor(queries), torch.as_tensor(objects), 5)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert_exact(found, reference.nearest(queries, objects, 5), 1e-6)
+
+
+def test_input_is_not_changed(rng):
+    objects, queries = rng.standard_normal((50, 3)), rng.standard_normal((9, 3))
+    for array in (objects, queries):
+        array.flags.writeable = False
+    nearest(queries, objects, 3)
+
+
+def test_mixed_precision_is_promoted(rng):
+    objects, queries = rng.standard_normal((50, 3)).astype(np.float32), rng.standard_normal((9, 3))
+    distances, _ = found = nearest(queries, objects, 3)
+    assert distances.dtype == np.float64
+    assert_exact(found, reference.nearest(queries, objects, 3))
+
+
+@pytest.mark.parametrize(
+    ("queries", "objects", "k", "options", "message"),
+    [
+        (
+            np.ones((2, 3)),
+            np.ones((4, 2)),
+            1,
+            {},
+            r"same number of columns; got shapes \(2, 3\) and \(4, 2\)",
+        ),
+        (np.ones((2, 3)), np.ones((4, 3)), 5, {}, "cannot return 5 neighbours: there are 4 objects"),
+        (np.ones((2, 3)), np.ones((4, 3)), 0, {}, "cannot return 0 neighbours"),
+        (np.ones((4, 3)), np.ones((4, 3)), 4, {"exclude_self": True}, "there are 3 objects"),
+        (np.ones((2, 3)), np.ones((4, 3)), 1, {"exclude_self": True}, "got 2 queries and 4 objects"),
+    ],
+)
+def test_impossible_searches_say_why(queries, objects, k, options, message):
+    with pytest.raises(ValueError, match=message):
+        nearest(queries, objects, k, **options)
+
+
+def test_libraries_are_not_mixed():
+    with pytest.raises(TypeError, match=r"one array library; got numpy.ndarray and torch.Tensor. Convert"):
+        nearest(np.ones((2, 3)), torch.ones((4, 3)), 1)
+
+
+def test_devices_are_not_mixed():
+    with pytest.raises(ValueError, match="one device; got cpu and meta"):
+        nearest(torch.ones((2, 3)), torch.ones((4, 3), device="meta"), 1)
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        (np.array([[0.5]]), "matrix of integers"),
+        (np.array([0, 1]), "matrix of integers"),
+        (np.array([[0, 9]]), "from 0 to 8, or -1 for none; got numbers from 0 to 9"),
+        (np.array([[-2]]), "got numbers from -2 to -2"),
+    ],
+)
+def test_bad_precomputed_neighbours_say_why(indices, message):
+    with pytest.raises(ValueError, match=message):
+        check_neighbors(indices, 9)
