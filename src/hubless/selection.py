@@ -113,13 +113,12 @@ def score_fold(
 class _MovedAlongPath:
     def __init__(self, X: Array, mean: Array, path: RidgePath) -> None:
         xp = namespace(X)
-        self.mean, self.left = xp.astype(mean, X.dtype), xp.astype(path.left, X.dtype)
-        self.path, self.projected = path, (X - self.mean) @ xp.astype(path.right, X.dtype).T
+        self.path, self.mean = path, xp.astype(mean, X.dtype)
+        self.projected = (X - self.mean) @ xp.astype(path.right, X.dtype).T
 
     def at(self, alpha: float) -> Array:
-        xp = namespace(self.mean)
-        gains = xp.astype(self.path.gains(alpha), self.mean.dtype)
-        return self.projected @ (self.left * gains).T + self.mean
+        left = self.path.left * self.path.gains(alpha)  # in float64: each factor alone may exceed float32
+        return self.projected @ namespace(left).astype(left, self.mean.dtype).T + self.mean
 
 
 def _accuracy(winners: Array, truth: Array, weights: Array | None) -> float:

@@ -44,7 +44,7 @@ class RidgePath(NamedTuple):
 
     left: Array  # (d, r)
     values: Array  # (r,), eigenvalues ≥ 0 of K, or those of them that are not 0
-    right: Array  # (r, d)
+    right: Array  # (r, d), orthonormal rows: eigenvectors
 
     def at(self, alpha: float) -> Array:
         """W(alpha), of shape (d, d)."""
@@ -68,9 +68,11 @@ def ridge_path(A: Array, K: Array) -> RidgePath:
 
 
 # X (d × p) and Z (d × p) hold the pairs: W = X Zᵀ (Z Zᵀ + λI)⁻¹ = X (Zᵀ Z + λI)⁻¹ Zᵀ,
-# and ZᵀZ = U diag(u) Uᵀ, so W(λ) = (X U) diag(1 / (u + λ)) (Uᵀ Zᵀ)
+# and ZᵀZ = U diag(u) Uᵀ, so W(λ) = (X U √u) diag(1 / (u + λ)) (√u⁻¹ Uᵀ Zᵀ), the right factor orthonormal
 def ridge_path_of_pairs(X: Array, Z: Array) -> RidgePath:
     """All W(λ) from p pairs, rows of X and Z: one eigendecomposition in p dimensions, for p < d."""
     xp = namespace(X, Z)
     values, U = xp.linalg.eigh(Z @ Z.T)
-    return RidgePath(X.T @ U, xp.clip(values, min=0.0), U.T @ Z)
+    roots = xp.sqrt(xp.clip(values, min=0.0))
+    right = (U.T @ Z) / xp.where(roots > 0, roots, 1.0)[:, None]
+    return RidgePath((X.T @ U) * roots, roots**2, right)
