@@ -1,0 +1,80 @@
+"""The shape of the package: imports go upward, one file names torch, files stay readable."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "hubless"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Each file may import those of earlier rows only.
+ROWS = [
+    {"arrays"},
+    {"neighbors"},
+    {"targets", "vote", "hubness", "theory", "solve"},
+    {"moments", "inputs"},
+    {"movers"},
+    {"selection"},
+    {"classifier", "transformer"},
+    {"experiment"},
+    {"__init__"},
+    {"demo"},
+    {"cli"},
+    {"__main__"},
+]
+
+
+def imported(file):
+    """Names of modules of the package that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            names |= {node.module} if node.module else {alias.name for alias in node.names}
+    known = {path.stem for path in FILES}
+    return {name if name in known else "__init__" for name in names}
+
+
+def imported_packages(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").split(".")[0]
+
+
+def test_every_file_has_its_row():
+    assert {file.stem for file in FILES} == set().union(*ROWS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_imports_go_upward(file):
+    row = next(i for i, names in enumerate(ROWS) if file.stem in names)
+    assert imported(file) <= set().union(*ROWS[:row])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_nobody_imports_torch_and_only_arrays_names_it(file):
+    assert "torch" not in set(imported_packages(file))  # users without torch import hubless too
+    if file.stem != "arrays":
+        code = ast.unparse(ast.parse(file.read_text()))  # without comments
+        names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+        attributes = {node.attr for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Attribute)}
+        assert not any("torch" in name for name in names | attributes)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_no_pickle_and_no_printing_outside_the_command_line(file):
+    assert not {"pickle", "joblib", "dill", "cloudpickle"} & set(imported_packages(file))
+    if file.stem != "cli":
+        calls = (node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+        assert "print" not in {call.id for call in calls if isinstance(call, ast.Name)}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_files_and_functions_stay_short(file):
+    assert len(file.read_text().splitlines()) <= 320
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            start = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
+            assert (node.end_lineno or 0) - start <= 42, node.name
