@@ -132,8 +132,8 @@ def test_bad_precomputed_targets(model, targets, message):
     [
         (X[:, :3], ValueError, "X has 3 features, but MoveLabeledClassifier is expecting 4 features"),
         (torch.as_tensor(X[:, :3]), ValueError, "X has 3 features, but MoveLabeledClassifier is expecting 4"),
-        (torch.as_tensor(X), TypeError, "one array library; got numpy.ndarray and torch.Tensor. Convert"),
-        (array_api_strict.asarray(X), TypeError, "one array library; got array_api_strict.Array and numpy"),
+        (torch.as_tensor(X), ValueError, "same namespace.*got torch.Tensor on cpu, fitted on numpy.ndarray"),
+        (array_api_strict.asarray(X), ValueError, r"MoveLabeledClassifier.predict\(\).*got array_api_strict"),
         (spoiled(np.nan), ValueError, "Input X contains NaN"),
         (scipy.sparse.csr_array(X), TypeError, "Reduce the dimension first"),
         (X[:0], ValueError, r"0 sample\(s\)"),

@@ -164,7 +164,9 @@ def test_impossible_searches_say_why(queries, objects, k, options, message):
 
 
 def test_libraries_are_not_mixed():
-    with pytest.raises(TypeError, match=r"one array library; got numpy.ndarray and torch.Tensor. Convert"):
+    with pytest.raises(
+        TypeError, match=r"one array library; got numpy.ndarray on cpu and torch.Tensor on cpu. Convert"
+    ):
         nearest(np.ones((2, 3)), torch.ones((4, 3)), 1)
 
 

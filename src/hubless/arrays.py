@@ -23,12 +23,12 @@ def is_foreign(value: object) -> bool:
 
 def namespace(*arrays: Array) -> Any:
     """The one array library of all arguments; mixtures of libraries or of devices are refused."""
-    kinds = sorted({f"{type(a).__module__.split('.')[0]}.{type(a).__name__}" for a in arrays})
     try:
         xp = compat.array_namespace(*arrays)
     except TypeError as error:
+        kinds = " and ".join(sorted(map(describe, arrays)))
         raise TypeError(
-            f"all arrays must come from one array library; got {' and '.join(kinds)}. Convert one side, "
+            f"all arrays must come from one array library; got {kinds}. Convert one side, "
             "for example with torch.as_tensor(array) or tensor.cpu().numpy()."
         ) from error
     devices = sorted({str(compat.device(a)) for a in arrays})
@@ -39,19 +39,29 @@ def namespace(*arrays: Array) -> Any:
     return xp
 
 
+def describe(array: Array) -> str:
+    """Library, type and device of an array, for messages."""
+    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__} on {compat.device(array)}"
+
+
+def same_place(a: Array, b: Array) -> bool:
+    """Whether two arrays are of one library and on one device."""
+    return compat.array_namespace(a) is compat.array_namespace(b) and compat.device(a) == compat.device(b)
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """A NumPy view or copy on the host."""
     if compat.is_torch_array(array):
         return np.asarray(array.detach().cpu())
-    return np.asarray(array)
+    return np.from_dlpack(array, device="cpu") if is_foreign(array) else np.asarray(array)
 
 
 def convert(array: Array, like: Array) -> Array:
     """`array` in the library and on the device of `like`; untouched where it is there already."""
     xp, device = compat.array_namespace(like), compat.device(like)
-    if compat.is_array_api_obj(array) and compat.array_namespace(array) is xp:
-        return compat.to_device(array, device)
-    return xp.asarray(to_numpy(array), device=device)
+    if compat.is_array_api_obj(array) and same_place(array, like):
+        return array
+    return xp.asarray(np.ascontiguousarray(to_numpy(array)), device=device)  # torch takes no negative strides
 
 
 def lift(array: Array) -> Array:

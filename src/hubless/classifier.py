@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, convert, is_foreign, namespace, to_numpy
+from .arrays import Array, convert, namespace, to_numpy
 from .inputs import (
     check_alpha,
     check_alphas,
@@ -45,9 +45,13 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
         distances : array of shape (n_queries, n_neighbors), ‖x − z'‖; only with `return_distance`
         indices : int array of the same shape: row numbers of `moved_`, nearest first, ties to the lower
         """
+        k = None if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+        return self._search(X, k, return_distance, "kneighbors")
+
+    def _search(self, X: Any, k: int | None, return_distance: bool, method: str) -> Any:
         check_is_fitted(self)
-        X = check_points(self, X, reset=False)
-        k = self._n_neighbors() if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+        X = check_points(self, X, method=method)
+        k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
         return nearest(X, self.moved_, k, return_distance=return_distance)
 
@@ -61,14 +65,13 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
             What `kneighbors` returns (or another index over `moved_`): indices, or (distances, indices),
             which weights="distance" needs.
         """
-        winners = vote(*self._votes(X, neighbors))
-        if is_foreign(self.classes_):
-            return namespace(self.classes_).take(self.classes_, convert(winners, self.classes_))
-        return self.classes_[to_numpy(winners)]
+        winners = vote(*self._votes(X, neighbors, "predict"))
+        winners = convert(winners, self.classes_)
+        return namespace(self.classes_).take(self.classes_, winners)
 
     def predict_proba(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """Share of the votes of each class, in the order of `classes_`; shape (n_queries, n_classes)."""
-        labels, weights = self._votes(X, neighbors)
+        labels, weights = self._votes(X, neighbors, "predict_proba")
         return probabilities(labels, self.classes_.shape[0], weights, dtype=self.moved_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -76,13 +79,13 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
         right = to_numpy(self.predict(X)) == to_numpy(y)
         return float(np.average(right, weights=None if sample_weight is None else to_numpy(sample_weight)))
 
-    def _votes(self, X: Any, neighbors: Any) -> tuple[Array, Array | None]:
+    def _votes(self, X: Any, neighbors: Any, method: str) -> tuple[Array, Array | None]:
         """Classes of the neighbours of each query and their weights; both of shape (n_queries, k)."""
         check_is_fitted(self)
         by_distance = self.weights == "distance"
         distances = None
         if neighbors is None:
-            found = self.kneighbors(X, return_distance=by_distance)
+            found = self._search(X, None, by_distance, method)
             distances, indices = found if by_distance else (None, found)
         elif isinstance(neighbors, tuple):
             distances, indices = (convert(part, self.moved_) for part in neighbors)
@@ -95,6 +98,11 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
             if bool(namespace(indices).any(indices < 0)):
                 raise ValueError("neighbors must name an object in every place; got -1. Search for fewer.")
         return votes_of(indices, distances if by_distance else None, self.codes_, self.weights_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
 
     def _store(self, labeled: Labeled, penalty: Penalty) -> None:
         self.W_, self.mean_, self.alpha_ = learn_from_labels(labeled, penalty, self.center)
@@ -183,7 +191,7 @@ class MoveLabeledClassifier(_MovedNeighbors):
         k, n_targets = check_count("n_neighbors", self.n_neighbors), check_count("n_targets", self.n_targets)
         penalty = check_alpha(self.alpha)
         check_choice("weights", self.weights, ("uniform", "distance"))
-        X = check_points(self, X, reset=True, min_rows=2)
+        X = check_points(self, X, min_rows=2)
         self.classes_, codes = check_labels(y, X)
         labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, n_targets)
         _check_enough(k, labeled.X.shape[0])
@@ -276,7 +284,7 @@ class MoveLabeledClassifierCV(_MovedNeighbors):
         check_choice("weights", self.weights, ("uniform", "distance"))
         n_targets = check_counts("n_targets", self.n_targets)
         penalties = None if self.alphas is None else check_alphas(self.alphas)
-        X = check_points(self, X, reset=True, min_rows=2)
+        X = check_points(self, X, min_rows=2)
         self.classes_, codes = check_labels(y, X)
         # Precomputed targets are kept whole: which of them a fold can use is not known before.
         width = max(n_targets) if targets is None else X.shape[0]
@@ -284,14 +292,14 @@ class MoveLabeledClassifierCV(_MovedNeighbors):
         parts = folds(to_numpy(labeled.codes), self.cv, self.random_state)
         ks = feasible_neighbors(self.n_neighbors, min(len(train) for train, _ in parts))
         grid = Grid(n_targets, Grid.default_penalties() if penalties is None else penalties, ks)
-        self.scores_ = np.stack(
+        scores = np.stack(
             [
                 score_fold(labeled, train, test, grid, self.weights, self.center, search=targets is None)
                 for train, test in parts
             ]
         )
-        self.grid_, self.cv_results_ = grid.as_dict(), results(self.scores_, grid)
-        (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(self.scores_, grid)
+        self.grid_, self.cv_results_, self.scores_ = grid.as_dict(), results(scores, grid), convert(scores, X)
+        (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
         self._store(labeled._replace(targets=labeled.targets[:, : self.n_targets_]), penalty)
         return self
 

@@ -18,25 +18,48 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .arrays import Array, convert, detach, is_foreign, is_short_float, lift, namespace, to_numpy
+from .arrays import (
+    Array,
+    convert,
+    describe,
+    detach,
+    is_foreign,
+    is_short_float,
+    lift,
+    namespace,
+    same_place,
+    to_numpy,
+)
 from .solve import Penalty
 
 
-def check_points(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
-    """X as a finite float matrix of its own library; sets or compares the estimator's number of features."""
+def check_points(estimator: Any, X: Any, *, method: str = "fit", min_rows: int = 1) -> Array:
+    """X as a finite float matrix of its own library.
+
+    For `fit` the number of features is kept; for other methods X must have as many, and be of the library
+    and on the device of the array `estimator.mean_`.
+    """
     _refuse_sparse(X)
-    if is_foreign(X):
-        X = _check_foreign(X, type(estimator).__name__, min_rows)
+    reset, name = method == "fit", type(estimator).__name__
+    if not is_foreign(X):
+        X = validate_data(estimator, X, reset=reset, dtype=_float_type(X), ensure_min_samples=min_rows)
+    else:
+        X = _check_foreign(X, name, min_rows)
         if reset:
             estimator.__dict__.pop("feature_names_in_", None)  # names of an earlier fit on a data frame
             estimator.n_features_in_ = X.shape[1]
         elif X.shape[1] != estimator.n_features_in_:
             raise ValueError(
-                f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-                f"{estimator.n_features_in_} features as input."
+                f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features "
+                "as input."
             )
-        return X
-    return validate_data(estimator, X, reset=reset, dtype=_float_type(X), ensure_min_samples=min_rows)
+    if not reset and not same_place(X, estimator.mean_):
+        raise ValueError(
+            f"Inputs passed to {name}.{method}() must use the same namespace and the same device as those "
+            f"passed to fit(); got {describe(X)}, fitted on {describe(estimator.mean_)}. Convert X, for "
+            "example with torch.as_tensor(X, device=...) or X.cpu().numpy()."
+        )
+    return X
 
 
 def check_matrix(X: Any, name: str) -> Array:
@@ -87,7 +110,7 @@ def _check_foreign(X: Array, name: str, min_rows: int) -> Array:
 
 
 def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
-    """Sorted classes in the library of y, and the class number of each object in the library of X."""
+    """Sorted classes and the class number of each object, in the library of X (classes by name in NumPy)."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
     check_consistent_length(X, y)
@@ -95,8 +118,9 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     assert_all_finite(host, input_name="y")
     check_classification_targets(host)
     classes, codes = np.unique(host, return_inverse=True)
-    like = y if is_foreign(y) else classes
-    return convert(classes, like), convert(codes.astype(np.int64), X)
+    if classes.dtype.kind in "biuf":  # everything follows X, but only NumPy has arrays of names
+        classes = convert(classes, X)
+    return classes, convert(codes.astype(np.int64), X)
 
 
 def check_weights(weights: Any, X: Array) -> Array | None:

@@ -46,7 +46,7 @@ class _Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
         penalty, n_targets = check_alpha(self.alpha), check_count("n_targets", self.n_targets)
-        X = check_points(self, X, reset=True, min_rows=2)
+        X = check_points(self, X, min_rows=2)
         _, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, n_targets)
@@ -63,6 +63,7 @@ class _Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -122,7 +123,7 @@ class MoveLabeled(_Mover):
         The centre is the mean of `objects` over the pairs. `n_targets` plays no part.
         """
         penalty = check_alpha(self.alpha)
-        objects = check_points(self, objects, reset=True)
+        objects = check_points(self, objects)
         queries = check_matrix(queries, "queries")
         namespace(queries, objects)  # refuses a mixture of libraries
         if tuple(queries.shape) != tuple(objects.shape):
@@ -144,12 +145,12 @@ class MoveLabeled(_Mover):
     def transform(self, X: Any) -> Array:
         """Queries, which stay as they are."""
         check_is_fitted(self)
-        return check_points(self, X, reset=False)
+        return check_points(self, X, method="transform")
 
     def move(self, Z: Any) -> Array:
         """Move further labeled objects, which a k-NN may then store with the others."""
         check_is_fitted(self)
-        return self._moved(check_points(self, Z, reset=False))
+        return self._moved(check_points(self, Z, method="move"))
 
 
 class MoveQuery(_Mover):
@@ -178,4 +179,4 @@ class MoveQuery(_Mover):
     def transform(self, X: Any) -> Array:
         """Queries, moved."""
         check_is_fitted(self)
-        return self._moved(check_points(self, X, reset=False))
+        return self._moved(check_points(self, X, method="transform"))
