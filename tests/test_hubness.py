@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import skew
 
 import reference
-from hubless import hubness
+from hubless import measure_hubness
 from hubless.arrays import to_numpy
 from hubless.hubness import (
     MEASURES,
@@ -29,7 +29,7 @@ def neighbors(rng):
 def test_every_measure_same_as_loops(asarray, neighbors, rng):
     objects, queries = rng.integers(0, 3, 50), rng.integers(0, 3, 80)
     counts = reference.k_occurrence(neighbors, 50)
-    report = hubness(asarray(neighbors), 50, object_labels=objects, query_labels=queries)
+    report = measure_hubness(asarray(neighbors), 50, object_labels=objects, query_labels=queries)
     np.testing.assert_array_equal(to_numpy(report.occurrence), counts)
     assert report.skewness == pytest.approx(reference.skewness(counts))
     assert report.skewness == pytest.approx(skew(counts))
@@ -73,16 +73,16 @@ def test_places_without_a_neighbour_are_not_counted(asarray):
 
 
 def test_printed_report_explains_each_measure(neighbors):
-    text = str(hubness(neighbors, 50, object_labels=["a"] * 50, query_labels=["b"] * 80))
+    text = str(measure_hubness(neighbors, 50, object_labels=["a"] * 50, query_labels=["b"] * 80))
     assert "N_10 of 50 objects over 80 queries" in text
     for measure in MEASURES:
         assert measure.__name__ in text
         assert measure.__doc__ in text
-    assert "bad_share" not in str(hubness(neighbors, 50))
+    assert "bad_share" not in str(measure_hubness(neighbors, 50))
 
 
 def test_report_as_plain_numbers(neighbors):
-    numbers = hubness(neighbors, 50).as_dict()
+    numbers = measure_hubness(neighbors, 50).as_dict()
     assert numbers["k"] == 10
     assert numbers["bad_share"] is None
     assert all(value is None or isinstance(value, int | float) for value in numbers.values())
@@ -98,4 +98,4 @@ def test_report_as_plain_numbers(neighbors):
 )
 def test_bad_input_says_why(neighbors, arguments, message):
     with pytest.raises(ValueError, match=message):
-        hubness(neighbors, **arguments)
+        measure_hubness(neighbors, **arguments)

@@ -1,7 +1,7 @@
 """hubless: better k-nearest-neighbour answers by moving the stored objects, never the queries."""
 
 from .classifier import MoveLabeledClassifier, MoveLabeledClassifierCV
-from .hubness import Hubness, hubness
+from .hubness import Hubness, measure_hubness
 from .neighbors import nearest
 from .transformer import MoveLabeled, MoveQuery
 
@@ -14,6 +14,6 @@ __all__ = [
     "MoveLabeledClassifierCV",
     "MoveQuery",
     "__version__",
-    "hubness",
+    "measure_hubness",
     "nearest",
 ]

@@ -117,7 +117,7 @@ class Hubness:
         return "\n".join(lines)
 
 
-def hubness(
+def measure_hubness(
     neighbors: Array, n_objects: int, *, object_labels: Any = None, query_labels: Any = None
 ) -> Hubness:
     """Every measure of hubness at once.
@@ -133,7 +133,7 @@ def hubness(
     Examples
     --------
     >>> import numpy as np
-    >>> report = hubness(np.array([[0], [0], [0], [2]]), n_objects=4)
+    >>> report = measure_hubness(np.array([[0], [0], [0], [2]]), n_objects=4)
     >>> report.largest_occurrence, report.antihub_share, report.hub_occurrence
     (3, 0.5, 0.75)
     """
