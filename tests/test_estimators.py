@@ -194,6 +194,7 @@ def test_precomputed_neighbours(blobs, weights):
     neighbors = KNeighborsClassifier(5).fit(model.moved_, y).kneighbors(queries)  # another index
     np.testing.assert_array_equal(model.predict(neighbors=neighbors), model.predict(queries))
     np.testing.assert_allclose(model.predict_proba(neighbors=neighbors), model.predict_proba(queries))
+    assert model.score(None, y[:25], neighbors=neighbors) == model.score(queries, y[:25])
     if weights == "uniform":
         np.testing.assert_array_equal(model.predict(neighbors=neighbors[1]), model.predict(queries))
     else:

@@ -1,9 +1,12 @@
 """Neighbour search against plain loops and scikit-learn, on every array library."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import ThreadpoolController
 
 import reference
 from hubless import neighbors as module
@@ -126,6 +129,18 @@ def test_torch_with_short_products_is_still_exact(rng, precision):
     finally:
         torch.set_float32_matmul_precision(before)
     assert_exact(found, reference.nearest(queries, objects, 5), 1e-6)
+
+
+def test_threads_of_the_caller_leave_blas_as_it_was(rng):
+    objects, queries = rng.standard_normal((2000, 8)), rng.standard_normal((1500, 8))
+    blas = ThreadpoolController().select(user_api="blas")
+    before = blas.info()
+    alone = nearest(queries, objects, 3, return_distance=False)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: nearest(queries, objects, 3, return_distance=False), range(24)))
+    for indices in found:
+        np.testing.assert_array_equal(indices, alone)
+    assert blas.info() == before
 
 
 def test_input_is_not_changed(rng):

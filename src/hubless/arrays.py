@@ -7,6 +7,7 @@ standard lacks and the hot loops need is here, once per library. This is the onl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import array_api_compat as compat
@@ -122,8 +123,11 @@ def input_rounding(array: Array) -> float:
 
 
 @cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the loaded BLAS takes milliseconds: once
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")  # looking for libraries takes milliseconds: once
+
+
+_limiting = Lock()  # two overlapping limits would restore each other's numbers
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:
@@ -135,11 +139,13 @@ def map_blocks(xp: Any, function: Callable[[slice], Any], n: int, size: int) -> 
     """[function(block) for block in blocks(n, size)], for NumPy on as many threads as its BLAS has.
 
     A NumPy pass that is not a matrix product runs on one core, so blocks run side by side, each with a BLAS
-    of one thread. torch spreads every operation itself.
+    of one thread. torch spreads every operation itself, and so does a caller that has threads of its own.
     """
-    blas = _threadpools().select(user_api="blas") if compat.is_numpy_namespace(xp) else None
-    threads = max((pool["num_threads"] for pool in blas.info()), default=1) if blas else 1
-    if blas is None or threads < 2 or n <= size:
+    if not compat.is_numpy_namespace(xp) or n <= size or not _limiting.acquire(blocking=False):
         return [function(block) for block in blocks(n, size)]
-    with blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, blocks(n, size)))
+    try:
+        threads = max((library["num_threads"] for library in _blas().info()), default=1)
+        with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(function, blocks(n, size)))
+    finally:
+        _limiting.release()

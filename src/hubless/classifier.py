@@ -74,9 +74,9 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
         labels, weights = self._votes(X, neighbors, "predict_proba")
         return probabilities(labels, self.classes_.shape[0], weights, dtype=self.moved_.dtype)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on queries X of classes y."""
-        right = to_numpy(self.predict(X)) == to_numpy(y)
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
+        """Accuracy on queries X of classes y; `neighbors` as in `predict`."""
+        right = to_numpy(self.predict(X, neighbors=neighbors)) == to_numpy(y)
         return float(np.average(right, weights=None if sample_weight is None else to_numpy(sample_weight)))
 
     def _votes(self, X: Any, neighbors: Any, method: str) -> tuple[Array, Array | None]:
