@@ -202,3 +202,46 @@ def test_devices_are_not_mixed():
 def test_bad_precomputed_neighbours_say_why(indices, message):
     with pytest.raises(ValueError, match=message):
         check_neighbors(indices, 9)
+
+
+def odd_points(rng, n, d, dtype):
+    """Points of one of five odd kinds: plain, on a grid, of all sizes, far away, with one outlier."""
+    kind, points = rng.integers(5), rng.standard_normal((n, d))
+    if kind == 1:
+        points = np.round(points)
+    elif kind == 2:
+        points = points * 10.0 ** rng.integers(-25, 25, (n, 1))
+    elif kind == 3:
+        points = points * 1e-3 + 1e3
+    elif kind == 4:
+        points[rng.integers(n)] *= 1e30
+    return points.astype(dtype)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_odd_points_in_odd_blocks(asarray, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    for name, high in {
+        "QUERY_ROWS": 20,
+        "OBJECT_ROWS": 60,
+        "BLOCK": 9,
+        "SAMPLE": 20,
+        "PAIR_NUMBERS": 99,
+    }.items():
+        monkeypatch.setattr(module, name, int(rng.integers(1, high)))
+    monkeypatch.setattr(module, "MAX_CANDIDATES", int(rng.integers(5, 500)))
+    n, d, dtype = rng.integers(1, 90), rng.integers(1, 7), rng.choice([np.float32, np.float64])
+    objects, queries = odd_points(rng, n, d, dtype), odd_points(rng, 12, d, dtype)
+    if seed % 3 == 0:
+        queries = objects[rng.integers(0, n, 12)]
+    k = int(rng.integers(1, n + 1))
+    truth, _ = reference.nearest(queries, objects, k)
+    distances, indices = (to_numpy(part) for part in nearest(asarray(queries), asarray(objects), k))
+    np.testing.assert_allclose(distances, truth, rtol=1e-6)
+    quick = to_numpy(nearest(asarray(queries), asarray(objects), k, return_distance=False))
+    for rows in (indices, quick):  # objects whose distances differ by less than float64 resolves are free
+        assert all(len(set(row)) == k for row in rows)
+        again = [
+            [reference.distance(x, objects[i]) for i in row] for x, row in zip(queries, rows, strict=True)
+        ]
+        np.testing.assert_allclose(again, truth, rtol=1e-14)

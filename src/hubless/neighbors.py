@@ -62,11 +62,13 @@ def nearest(
     xp = namespace(queries, objects)
     _check(queries, objects, k, exclude_self)
     frame = _frame(xp, queries, objects)
-    norms = _squared_norms(xp, objects, frame)
+    with _overflow_is_handled():
+        norms = _squared_norms(xp, objects, frame)
     wanted = k + 1 if exclude_self else k
 
     def search_block(rows: slice) -> tuple[Array, Array]:
-        squared, index = _search(xp, queries[rows, :], objects, norms, frame, wanted, return_distance)
+        with _overflow_is_handled():  # here, since each thread has a state of its own
+            squared, index = _search(xp, queries[rows, :], objects, norms, frame, wanted, return_distance)
         if exclude_self:
             own = xp.arange(rows.start, rows.stop, dtype=index.dtype, device=compat.device(index))
             squared, index = _without(xp, squared, index, own)
@@ -75,6 +77,11 @@ def nearest(
     found = map_blocks(xp, search_block, queries.shape[0], QUERY_ROWS)
     distances, indices = (xp.concat(part) for part in zip(*found, strict=True))
     return (distances, indices) if return_distance else indices
+
+
+def _overflow_is_handled() -> np.errstate:
+    """No warnings: a value that overflows stays a candidate, and float64 differences decide."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 class _Frame(NamedTuple):
