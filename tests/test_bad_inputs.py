@@ -39,7 +39,12 @@ BAD_FIT = {
     "no columns": (np.empty((30, 0)), Y, ValueError, r"0 feature\(s\)"),
     "one row": (X[:1], Y[:1], ValueError, r"Found array with 1 sample\(s\).*minimum of 2 is required"),
     "one row of a tensor": (torch.as_tensor(X[:1]), Y[:1], ValueError, r"1 sample\(s\).*minimum of 2"),
-    "all singletons": (X, np.arange(30), ValueError, "no class has two objects.*Give more objects per class"),
+    "all singletons": (
+        X,
+        np.arange(30),
+        ValueError,
+        "no pair to learn from: every object is alone.*Give more",
+    ),
     "mismatched lengths": (X, Y[:-1], ValueError, r"inconsistent numbers of samples: \[30, 29\]"),
     "no labels": (X, None, ValueError, "the target y is None: give the class of each object"),
     "continuous labels": (X, X[:, 0], ValueError, "Unknown label type: continuous"),

@@ -88,8 +88,8 @@ def problem_of_targets(
     source, target = pairs(targets)
     if source.shape[0] == 0:
         raise ValueError(
-            "no class has two objects, so there is no pair to learn from; got classes of a single object. "
-            "Give more objects per class, or pairs of your own to fit_pairs."
+            "there is no pair to learn from: every object is alone in its class, or has no precomputed "
+            "target. Give more objects per class, or pairs of your own to MoveLabeled.fit_pairs."
         )
     if source.shape[0] >= X.shape[1]:
         return _finite(

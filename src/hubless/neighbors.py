@@ -13,6 +13,7 @@ What the numbers mean
 - Memory beside input and output is bounded by constants, whatever the numbers of queries and objects.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -101,7 +102,7 @@ def _frame(xp: Any, queries: Array, objects: Array) -> _Frame:
     peak = float(xp.max(xp.abs(sample)))
     scale = 1.0
     if peak > 0 and not 1e-6 < peak < 1e6:  # squares must neither overflow nor vanish
-        scale = 2.0 ** -float(np.clip(np.log2(peak), -1000, 1000)).__round__()
+        scale = 2.0 ** -round(min(max(math.log2(peak), -1000), 1000))
     shift = xp.mean(sample * scale, axis=0)
     spread = float(xp.sum(xp.var(sample * scale, axis=0)))
     length = float(xp.sum(shift * shift))
