@@ -62,6 +62,7 @@ BAD_FIT = {
     "3-D": (X.reshape(30, 2, 2), Y, ValueError, "Found array with dim 3"),
     "3-D tensor": (torch.as_tensor(X.reshape(30, 2, 2)), Y, ValueError, "got 3D array instead"),
     "sparse": (scipy.sparse.csr_array(X), Y, TypeError, r"Sparse.*\(30 x 4\).*TruncatedSVD\(300\)"),
+    "sparse tensor": (torch.as_tensor(X).to_sparse(), Y, TypeError, r"Sparse.*TruncatedSVD\(300\)"),
     "squares overflow": (X * 1e200, Y, ValueError, "overflow float64; divide X by its largest value"),
 }
 
@@ -88,6 +89,7 @@ BAD_PARAMETERS = [
     (MoveQuery(n_targets=True), "n_targets must be a whole number"),
     (MoveLabeledClassifierCV(n_neighbors=[25]), "n_neighbors may be at most 24"),
     (MoveLabeledClassifierCV(n_neighbors=[]), "n_neighbors must hold at least one number"),
+    (MoveLabeledClassifierCV(alphas="wide"), "alpha must be a number of at least 0.*got 'wide'"),
     (MoveLabeledClassifierCV(alphas=[]), "alphas must be a sequence of numbers of at least 0"),
     (MoveLabeledClassifierCV(alphas=[1.0, -2.0]), "alpha must be a number of at least 0.*got -2.0"),
     (MoveLabeledClassifierCV(n_targets=(0, 1)), "each of n_targets must be a whole number"),
@@ -142,7 +144,7 @@ def test_bad_precomputed_targets(model, targets, message):
         (spoiled(np.nan), ValueError, "Input X contains NaN"),
         (scipy.sparse.csr_array(X), TypeError, "Reduce the dimension first"),
         (X[:0], ValueError, r"0 sample\(s\)"),
-        (None, ValueError, "Expected 2D array, got scalar array instead"),
+        (None, ValueError, "predict needs queries X, or their precomputed neighbors; got neither"),
     ],
 )
 def test_bad_queries(queries, error, message):

@@ -90,6 +90,14 @@ def test_objects_move_about_their_mean(blobs):
     np.testing.assert_allclose(model.moved_, reference.move(X, model.W_, model.mean_))
 
 
+def test_more_targets_than_there_are_cost_nothing(blobs):
+    X, y, _ = blobs
+    some, many = (MoveLabeledClassifier(n_targets=n).fit(X, y) for n in (29, 10**9))
+    np.testing.assert_allclose(many.W_, some.W_, atol=1e-12)
+    chosen = MoveLabeledClassifierCV(n_targets=(1, 10**9), cv=3).fit(X, y)
+    assert chosen.scores_.shape[1] == 2
+
+
 def test_scale_is_the_mean_eigenvalue(blobs):
     X, y, _ = blobs
     _, z = expanded(X, y, 1)

@@ -88,6 +88,10 @@ def test_report_as_plain_numbers(neighbors):
     assert all(value is None or isinstance(value, int | float) for value in numbers.values())
 
 
+def test_lists_are_welcome(neighbors):
+    assert measure_hubness(neighbors.tolist(), 50) == measure_hubness(neighbors, 50)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,7 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.neighbors import NearestNeighbors
@@ -150,6 +152,13 @@ def test_input_is_not_changed(rng):
     nearest(queries, objects, 3)
 
 
+def test_lists_frames_and_integers_are_welcome(rng):
+    objects, queries = rng.integers(0, 9, (50, 3)), rng.integers(0, 9, (9, 3))
+    truth = reference.nearest(queries, objects, 3)
+    for convert in (np.asarray, np.ndarray.tolist, pd.DataFrame):
+        assert_exact(nearest(convert(queries), convert(objects), 3), truth)
+
+
 def test_mixed_precision_is_promoted(rng):
     objects, queries = rng.standard_normal((50, 3)).astype(np.float32), rng.standard_normal((9, 3))
     distances, _ = found = nearest(queries, objects, 3)
@@ -169,6 +178,7 @@ def test_mixed_precision_is_promoted(rng):
         ),
         (np.ones((2, 3)), np.ones((4, 3)), 5, {}, "cannot return 5 neighbours: there are 4 objects"),
         (np.ones((2, 3)), np.ones((4, 3)), 0, {}, "cannot return 0 neighbours"),
+        (np.full((2, 3), np.nan), np.ones((4, 3)), 1, {}, "Input queries contains NaN"),
         (np.ones((4, 3)), np.ones((4, 3)), 4, {"exclude_self": True}, "there are 3 objects"),
         (np.ones((2, 3)), np.ones((4, 3)), 1, {"exclude_self": True}, "got 2 queries and 4 objects"),
     ],
@@ -186,8 +196,10 @@ def test_libraries_are_not_mixed():
 
 
 def test_devices_are_not_mixed():
-    with pytest.raises(ValueError, match="one device; got cpu and meta"):
-        nearest(torch.ones((2, 3)), torch.ones((4, 3), device="meta"), 1)
+    here, there = (array_api_strict.Device(name) for name in ("CPU_DEVICE", "device1"))
+    queries, objects = array_api_strict.ones((2, 3), device=here), array_api_strict.ones((4, 3), device=there)
+    with pytest.raises(ValueError, match=r"one device; got .*CPU_DEVICE.* and .*device1"):
+        nearest(queries, objects, 1)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +209,7 @@ def test_devices_are_not_mixed():
         (np.array([0, 1]), "matrix of integers"),
         (np.array([[0, 9]]), "from 0 to 8, or -1 for none; got numbers from 0 to 9"),
         (np.array([[-2]]), "got numbers from -2 to -2"),
+        ((np.ones((2, 1)), np.ones((2, 1), dtype=int)), "got a tuple of 2. Give the indices alone"),
     ],
 )
 def test_bad_precomputed_neighbours_say_why(indices, message):

@@ -78,6 +78,11 @@ def is_short_float(xp: Any, dtype: Any) -> bool:
     return dtype in {getattr(xp, name) for name in ("float16", "bfloat16") if hasattr(xp, name)}
 
 
+def is_sparse(value: object) -> bool:
+    """True for a sparse tensor."""
+    return bool(compat.is_torch_array(value)) and "strided" not in str(getattr(value, "layout", ""))
+
+
 def detach(array: Array) -> Array:
     """`array` without a gradient: nothing here is differentiated."""
     return array.detach() if compat.is_torch_array(array) else array

@@ -18,7 +18,7 @@ from .inputs import (
     check_weights,
 )
 from .movers import learn_from_labels, move
-from .neighbors import check_neighbors, nearest
+from .neighbors import check_neighbors, search
 from .selection import Grid, best_setting, feasible_neighbors, folds, results, score_fold
 from .solve import Penalty
 from .targets import Labeled, labeled_objects
@@ -53,7 +53,7 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
         X = check_points(self, X, method=method)
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
-        return nearest(X, self.moved_, k, return_distance=return_distance)
+        return search(X, self.moved_, k, return_distance=return_distance)
 
     def predict(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """The class of each query: the majority among its neighbours, a tie to the class of the nearest.
@@ -84,6 +84,8 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         by_distance = self.weights == "distance"
         distances = None
+        if X is None and neighbors is None:
+            raise ValueError(f"{method} needs queries X, or their precomputed neighbors; got neither.")
         if neighbors is None:
             found = self._search(X, None, by_distance, method)
             distances, indices = found if by_distance else (None, found)
@@ -292,12 +294,8 @@ class MoveLabeledClassifierCV(_MovedNeighbors):
         parts = folds(to_numpy(labeled.codes), self.cv, self.random_state)
         ks = feasible_neighbors(self.n_neighbors, min(len(train) for train, _ in parts))
         grid = Grid(n_targets, Grid.default_penalties() if penalties is None else penalties, ks)
-        scores = np.stack(
-            [
-                score_fold(labeled, train, test, grid, self.weights, self.center, search=targets is None)
-                for train, test in parts
-            ]
-        )
+        how = (grid, self.weights, self.center, targets is not None)
+        scores = np.stack([score_fold(labeled, train, test, *how) for train, test in parts])
         self.grid_, self.cv_results_, self.scores_ = grid.as_dict(), results(scores, grid), convert(scores, X)
         (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
         self._store(labeled._replace(targets=labeled.targets[:, : self.n_targets_]), penalty)

@@ -15,20 +15,20 @@ from .neighbors import check_neighbors
 # N_k(i) = #{queries x : object i is among the k nearest neighbours of x}
 def k_occurrence(neighbors: Array, n_objects: int) -> Array:
     """N_k of each object; integers of shape (n_objects,)."""
-    xp = namespace(neighbors)
-    return count(xp.reshape(check_neighbors(neighbors, n_objects), (-1,)), n_objects)
+    neighbors = check_neighbors(neighbors, n_objects)
+    return count(namespace(neighbors).reshape(neighbors, (-1,)), n_objects)
 
 
 # BN_k(i) = #{queries x : i is among the neighbours of x, and the labels of i and x differ}
 def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) -> Array:
     """Bad N_k of each object: its occurrences among the neighbours of queries of another class."""
-    xp, host = namespace(neighbors), to_numpy(neighbors)
     stored, asked = to_numpy(object_labels), to_numpy(query_labels)
+    neighbors = check_neighbors(neighbors, stored.shape[0])
+    xp, host = namespace(neighbors), to_numpy(neighbors)
     if host.shape[0] != asked.shape[0]:
         raise ValueError(
             f"one label per query is needed; got {len(asked)} labels for {host.shape[0]} queries."
         )
-    neighbors = check_neighbors(neighbors, stored.shape[0])
     bad = convert(stored[host] != asked[:, None], neighbors)
     return count(xp.reshape(xp.where(bad, neighbors, -1), (-1,)), stored.shape[0])
 
@@ -137,8 +137,8 @@ def measure_hubness(
     >>> report.largest_occurrence, report.antihub_share, report.hub_occurrence
     (3, 0.5, 0.75)
     """
-    occurrence = k_occurrence(neighbors, n_objects)
-    bad = None
+    neighbors = check_neighbors(neighbors, n_objects)
+    occurrence, bad = k_occurrence(neighbors, n_objects), None
     if object_labels is not None and query_labels is not None:
         if len(object_labels) != n_objects:
             raise ValueError(

@@ -25,6 +25,7 @@ from .arrays import (
     detach,
     is_foreign,
     is_short_float,
+    is_sparse,
     lift,
     namespace,
     same_place,
@@ -76,7 +77,7 @@ def _float_type(X: Any) -> Any:
 
 
 def _refuse_sparse(X: Any) -> None:
-    if scipy.sparse.issparse(X):
+    if scipy.sparse.issparse(X) or is_sparse(X):
         raise TypeError(
             f"Sparse data was passed for X ({X.shape[0]} x {X.shape[1]}), but dense data is required, "
             "because W has one row and one column per feature. Reduce the dimension first: "
@@ -171,7 +172,8 @@ def check_alpha(alpha: Any) -> Penalty:
 
 def check_alphas(alphas: Any) -> tuple[Penalty, ...]:
     """Several λ, rising, each once."""
-    if isinstance(alphas, str) or not np.iterable(alphas) or not list(alphas):
+    alphas = alphas if np.iterable(alphas) and not isinstance(alphas, str) else [alphas]
+    if not list(alphas):
         raise ValueError(f"alphas must be a sequence of numbers of at least 0; got {alphas!r}.")
     return tuple(sorted({check_alpha(alpha) for alpha in alphas}))
 

@@ -10,7 +10,8 @@ What the numbers mean
 - Indices are int64 row numbers of `objects`; distances have the precision of the input.
 - An object equal to a query is an ordinary neighbour at distance 0. `exclude_self` leaves object i out of
   the neighbours of query i by its number, so that an exact duplicate of query i stays in.
-- Memory beside input and output is bounded by constants, whatever the numbers of queries and objects.
+- Memory beside input and output is bounded, whatever the numbers of queries and objects: a few blocks of
+  QUERY_ROWS × OBJECT_ROWS numbers per thread, and one number per object.
 """
 
 import math
@@ -30,17 +31,18 @@ from .arrays import (
     namespace,
     true_positions,
 )
+from .inputs import check_matrix
 
 QUERY_ROWS = 512  # queries of one product: enough for a fast product, few enough to stay in cache
 OBJECT_ROWS = 16_384  # objects of one product
 BLOCK = 64  # columns that share one minimum
 SAMPLE = 1024  # objects looked at to choose the origin and the unit of the products
-MAX_CANDIDATES = 1 << 22  # (query, object) candidates held at once
+MAX_CANDIDATES = 1 << 20  # (query, object) candidates held at once, by each thread
 PAIR_NUMBERS = 1 << 20  # numbers gathered at once for direct differences
 
 
 def nearest(
-    queries: Array, objects: Array, k: int, *, return_distance: bool = True, exclude_self: bool = False
+    queries: Any, objects: Any, k: int, *, return_distance: bool = True, exclude_self: bool = False
 ) -> Any:
     """The k nearest objects of each query.
 
@@ -50,18 +52,48 @@ def nearest(
     objects : array of shape (n_objects, d), of the same array library and device
     k : int
         Neighbours per query, at most n_objects (n_objects − 1 with `exclude_self`).
-    return_distance : bool
+    return_distance : bool, default=True
         False skips the distances, which is faster.
-    exclude_self : bool
+    exclude_self : bool, default=False
         Leave object i out of the neighbours of query i.
 
     Returns
     -------
     distances : array of shape (n_queries, k); only with `return_distance`
     indices : int64 array of shape (n_queries, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import nearest
+    >>> objects = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    >>> distances, indices = nearest(np.zeros((1, 2)), objects, k=2)
+    >>> distances.tolist(), indices.tolist()
+    ([[0.0, 1.0]], [[0, 2]])
     """
+    queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
+    namespace(queries, objects)  # refuses mixtures
+    if queries.shape[1] != objects.shape[1]:
+        raise ValueError(
+            "queries and objects must have the same number of columns; "
+            f"got shapes {tuple(queries.shape)} and {tuple(objects.shape)}."
+        )
+    if exclude_self and queries.shape[0] != objects.shape[0]:
+        raise ValueError(
+            "exclude_self needs the objects themselves as queries, row for row; "
+            f"got {queries.shape[0]} queries and {objects.shape[0]} objects."
+        )
+    most = objects.shape[0] - exclude_self
+    if not 1 <= k <= most:
+        raise ValueError(f"cannot return {k} neighbours: there are {most} objects to choose from.")
+    return search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
+
+
+def search(
+    queries: Array, objects: Array, k: int, *, return_distance: bool = True, exclude_self: bool = False
+) -> Any:
+    """`nearest` for arrays that were checked before."""
     xp = namespace(queries, objects)
-    _check(queries, objects, k, exclude_self)
     frame = _frame(xp, queries, objects)
     with _overflow_is_handled():
         norms = _squared_norms(xp, objects, frame)
@@ -239,35 +271,25 @@ def _without(xp: Any, squared: Array, index: Array, own: Array) -> tuple[Array, 
     return xp.reshape(squared[~drop], (m, wide - 1)), xp.reshape(index[~drop], (m, wide - 1))
 
 
-def _check(queries: Array, objects: Array, k: int, exclude_self: bool) -> None:
-    if queries.ndim != 2 or objects.ndim != 2 or queries.shape[1] != objects.shape[1]:
-        raise ValueError(
-            "queries and objects must be matrices with the same number of columns; "
-            f"got shapes {tuple(queries.shape)} and {tuple(objects.shape)}."
-        )
-    if exclude_self and queries.shape[0] != objects.shape[0]:
-        raise ValueError(
-            "exclude_self needs the objects themselves as queries, row for row; "
-            f"got {queries.shape[0]} queries and {objects.shape[0]} objects."
-        )
-    most = objects.shape[0] - exclude_self
-    if not 1 <= k <= most:
-        raise ValueError(f"cannot return {k} neighbours: there are {most} objects to choose from.")
-
-
-def check_neighbors(indices: Array, n_objects: int, like: Array | None = None) -> Array:
+def check_neighbors(indices: Any, n_objects: int, like: Array | None = None) -> Array:
     """Precomputed neighbours as an integer matrix of row numbers below n_objects; −1 stands for none."""
-    indices = convert(indices, like) if like is not None else indices
+    if isinstance(indices, tuple):
+        raise ValueError(
+            f"neighbours must be a matrix of row numbers; got a tuple of {len(indices)}. Give the indices "
+            "alone, as kneighbors(..., return_distance=False) returns them."
+        )
+    indices = indices if compat.is_array_api_obj(indices) else np.asarray(indices)
+    indices = indices if like is None else convert(indices, like)
     xp = namespace(indices)
     if indices.ndim != 2 or not xp.isdtype(indices.dtype, "integral"):
         raise ValueError(
-            "precomputed neighbours must be a matrix of integers, one row per query; "
+            "neighbours must be a matrix of integers, one row per query; "
             f"got shape {tuple(indices.shape)} and dtype {indices.dtype}."
         )
     low, high = int(xp.min(indices)), int(xp.max(indices))
     if low < -1 or high >= n_objects:
         raise ValueError(
-            f"precomputed neighbours must be row numbers from 0 to {n_objects - 1}, or -1 for none; "
+            f"neighbours must be row numbers from 0 to {n_objects - 1}, or -1 for none; "
             f"got numbers from {low} to {high}."
         )
     return xp.astype(indices, xp.int64)

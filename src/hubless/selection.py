@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import check_counts
 from .movers import centre, problem_of_targets
-from .neighbors import nearest
+from .neighbors import search
 from .solve import Penalty, RidgePath
 from .targets import Labeled, restrict, same_class_targets
 from .vote import vote, votes_of
@@ -78,12 +78,11 @@ def score_fold(
     grid: Grid,
     weights: str,
     center: bool,
-    *,
-    search: bool,
+    given_targets: bool,
 ) -> np.ndarray:
     """Accuracy on `test` of every setting learned on `train`; shape (n_targets, penalties, n_neighbors).
 
-    `search` looks for the targets inside the training part; else those given are restricted to it.
+    `given_targets` restricts the targets of `labeled` to the training part; else they are searched in it.
     """
     xp = namespace(labeled.X)
     fit, ask = convert(train, labeled.X), convert(test, labeled.X)
@@ -92,8 +91,8 @@ def score_fold(
     object_weights, query_weights = (
         None if labeled.weights is None else xp.take(labeled.weights, rows) for rows in (fit, ask)
     )
-    width = max(grid.n_targets)
-    targets = same_class_targets(X, codes, width) if search else restrict(labeled.targets, fit, width)
+    width = min(max(grid.n_targets), labeled.targets.shape[1])
+    targets = restrict(labeled.targets, fit, width) if given_targets else same_class_targets(X, codes, width)
     mean = centre(X, object_weights, center)
     scores = []
     for count in grid.n_targets:
@@ -102,7 +101,7 @@ def score_fold(
         moves = _MovedAlongPath(X, mean, problem.path())
         for penalty in grid.penalties:
             moved = moves.at(penalty.absolute(unit))
-            found = nearest(queries, moved, max(grid.n_neighbors), return_distance=weights == "distance")
+            found = search(queries, moved, max(grid.n_neighbors), return_distance=weights == "distance")
             distances, indices = found if weights == "distance" else (None, found)
             winners = vote(*votes_of(indices, distances, codes, object_weights), ks=grid.n_neighbors)
             scores.append([_accuracy(winner, truth, query_weights) for winner in winners])

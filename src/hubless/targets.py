@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import array_api_compat as compat
 
 from .arrays import Array, count, namespace
-from .neighbors import check_neighbors, nearest
+from .neighbors import check_neighbors, search
 
 
 # T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
@@ -45,7 +45,7 @@ def _targets_of_class(xp: Any, X: Array, members: Array, n_targets: int) -> Arra
     if k < 1:
         return none
     own = xp.take(X, members, axis=0)
-    local = nearest(own, own, k, return_distance=False, exclude_self=True)
+    local = search(own, own, k, return_distance=False, exclude_self=True)
     index = xp.take(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
     return xp.concat([xp.reshape(index, (size, k)), none], axis=1)
 
@@ -116,5 +116,6 @@ def labeled_objects(
         X, codes, weights = (xp.take(array, kept, axis=0) for array in (X, codes, weights))
         targets = None if targets is None else restrict(targets, kept, targets.shape[1])
     if targets is None:
-        return Labeled(X, codes, weights, same_class_targets(X, codes, n_targets))
+        largest = int(xp.max(count(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
+        return Labeled(X, codes, weights, same_class_targets(X, codes, min(n_targets, max(1, largest - 1))))
     return Labeled(X, codes, weights, targets[:, :n_targets])

@@ -28,7 +28,7 @@ class _Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_targets = n_targets
         self.center = center
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None) -> Any:
         """Learn the map from labeled objects.
 
         Parameters
