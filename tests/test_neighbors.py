@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.datasets import load_iris
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 import reference
+from conftest import LIBRARIES
 from hubless import neighbors as module
 from hubless.arrays import to_numpy
 from hubless.neighbors import check_neighbors, nearest
@@ -45,6 +47,31 @@ def test_ties_of_numbers_that_round(asarray, rng):
     assert_exact(
         nearest(asarray(queries), asarray(objects), 12), reference.nearest(queries, objects, 12), 1e-6
     )
+
+
+@pytest.mark.parametrize("k", [1, 4, 30])
+def test_a_surplus_of_identical_objects_changes_nothing(asarray, rng, k):
+    objects = rng.standard_normal((150, 5)).astype(np.float32)
+    objects[rng.random(150) < 0.4] = 0.0
+    objects[rng.random(150) < 0.2] = objects[7]
+    objects[rng.random(150) < 0.2, 1:] = 1.0
+    queries = np.concatenate([objects[::5], rng.standard_normal((20, 5)).astype(np.float32)])
+    assert_exact(nearest(asarray(queries), asarray(objects), k), reference.nearest(queries, objects, k), 1e-6)
+    found = nearest(asarray(objects), asarray(objects), k, exclude_self=True)
+    assert_exact(found, reference.nearest(objects, objects, k, exclude_self=True), 1e-6)
+    norms = asarray(np.sum(objects**2, axis=1))
+    reachable = module._reachable(module.namespace(norms), asarray(objects), norms, k)
+    assert reachable.shape[0] < 150  # a surplus is left out, or this test shows nothing
+
+
+def test_libraries_see_the_same_ties():
+    X = load_iris().data  # decimal fractions: sums of squares in another order differ in the last bit
+    found = [
+        to_numpy(nearest(asarray(X), asarray(X), 10, return_distance=False, exclude_self=True))
+        for asarray in LIBRARIES.values()
+    ]
+    for indices in found[1:]:
+        np.testing.assert_array_equal(indices, found[0])
 
 
 def test_self_is_left_out_by_number_and_duplicates_stay(asarray):
@@ -121,6 +148,26 @@ def test_same_as_scikit_learn_on_larger_data(asarray, rng, by_class):
     np.testing.assert_array_equal(to_numpy(indices), truth[1])
 
 
+def test_torch_told_by_its_newer_interface(rng):
+    objects, queries = (rng.standard_normal((n, 12)).astype(np.float32) for n in (400, 50))
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    try:
+        found = nearest(torch.as_tensor(queries), torch.as_tensor(objects), 5)
+    finally:
+        torch.backends.mkldnn.matmul.fp32_precision = before
+    assert_exact(found, reference.nearest(queries, objects, 5), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squares_that_vanish_beside_others(asarray, rng, dtype):
+    size = 1e-22 if dtype == np.float32 else 1e-155
+    objects, queries = (size * rng.standard_normal((n, 4)).astype(dtype) for n in (500, 40))
+    objects[-2:] = [[1] * 4, [-1] * 4]
+    found = nearest(asarray(queries.astype(dtype)), asarray(objects.astype(dtype)), 5, return_distance=False)
+    np.testing.assert_array_equal(to_numpy(found), reference.nearest(queries, objects, 5)[1])
+
+
 @pytest.mark.parametrize("precision", ["high", "medium"])
 def test_torch_with_short_products_is_still_exact(rng, precision):
     objects, queries = (rng.standard_normal((n, 12)).astype(np.float32) for n in (400, 50))
@@ -177,7 +224,7 @@ def test_mixed_precision_is_promoted(rng):
             r"same number of columns; got shapes \(2, 3\) and \(4, 2\)",
         ),
         (np.ones((2, 3)), np.ones((4, 3)), 5, {}, "cannot return 5 neighbours: there are 4 objects"),
-        (np.ones((2, 3)), np.ones((4, 3)), 0, {}, "cannot return 0 neighbours"),
+        (np.ones((2, 3)), np.ones((4, 3)), 0, {}, "k must be a whole number of at least 1; got 0"),
         (np.full((2, 3), np.nan), np.ones((4, 3)), 1, {}, "Input queries contains NaN"),
         (np.ones((4, 3)), np.ones((4, 3)), 4, {"exclude_self": True}, "there are 3 objects"),
         (np.ones((2, 3)), np.ones((4, 3)), 1, {"exclude_self": True}, "got 2 queries and 4 objects"),

@@ -81,6 +81,11 @@ def test_whole_command_on_tiny_data(tmp_path, monkeypatch, rng, capsys):
     assert "| Move-labeled |" in capsys.readouterr().out
 
 
+def test_wrong_folder_says_what_is_missing(tmp_path):
+    with pytest.raises(SystemExit, match=r"20Newsgroups.mat is not there. Get 20Newsgroups.mat from http"):
+        news.main(["--data-dir", str(tmp_path)])
+
+
 def test_without_data_the_command_says_what_to_set(monkeypatch, capsys):
     monkeypatch.delenv("HUBLESS_DATA", raising=False)
     with pytest.raises(SystemExit):

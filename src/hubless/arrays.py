@@ -16,6 +16,8 @@ from threadpoolctl import ThreadpoolController
 
 Array = Any
 
+WORKERS = 4
+
 
 def is_foreign(value: object) -> bool:
     """True for an array of another library than NumPy (a torch tensor, say); false for lists and frames."""
@@ -62,7 +64,10 @@ def convert(array: Array, like: Array) -> Array:
     xp, device = compat.array_namespace(like), compat.device(like)
     if compat.is_array_api_obj(array) and same_place(array, like):
         return array
-    return xp.asarray(np.ascontiguousarray(to_numpy(array)), device=device)  # torch takes no negative strides
+    host = to_numpy(array)
+    if not (host.flags.c_contiguous and host.flags.writeable):  # torch wants both
+        host = host.copy()
+    return xp.asarray(host, device=device)
 
 
 def lift(array: Array) -> Array:
@@ -124,7 +129,12 @@ def input_rounding(array: Array) -> float:
     xp = namespace(array)
     if not compat.is_torch_namespace(xp) or array.dtype != xp.float32:
         return 0.0
-    return {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[xp.get_float32_matmul_precision()]
+    try:
+        return {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[xp.get_float32_matmul_precision()]
+    except (
+        RuntimeError
+    ):  # set through torch's newer interface, which this one refuses to read: assume the worst
+        return 2.0**-7
 
 
 @cache
@@ -141,16 +151,18 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 
 
 def map_blocks(xp: Any, function: Callable[[slice], Any], n: int, size: int) -> list[Any]:
-    """[function(block) for block in blocks(n, size)], for NumPy on as many threads as its BLAS has.
+    """[function(block) for block in blocks(n, size)], for NumPy on several threads.
 
-    A NumPy pass that is not a matrix product runs on one core, so blocks run side by side, each with a BLAS
-    of one thread. torch spreads every operation itself, and so does a caller that has threads of its own.
+    A NumPy pass that is not a matrix product runs on one core, so up to WORKERS blocks run side by side (more
+    would need more memory) and share the threads of BLAS. torch spreads every operation itself, and so does a
+    caller that has threads of its own.
     """
     if not compat.is_numpy_namespace(xp) or n <= size or not _limiting.acquire(blocking=False):
         return [function(block) for block in blocks(n, size)]
     try:
         threads = max((library["num_threads"] for library in _blas().info()), default=1)
-        with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        workers = min(threads, WORKERS)
+        with _blas().limit(limits=threads // workers), ThreadPoolExecutor(workers) as pool:
             return list(pool.map(function, blocks(n, size)))
     finally:
         _limiting.release()

@@ -31,7 +31,7 @@ from .arrays import (
     namespace,
     true_positions,
 )
-from .inputs import check_matrix
+from .inputs import check_count, check_matrix
 
 QUERY_ROWS = 512  # queries of one product: enough for a fast product, few enough to stay in cache
 OBJECT_ROWS = 16_384  # objects of one product
@@ -84,7 +84,7 @@ def nearest(
             f"got {queries.shape[0]} queries and {objects.shape[0]} objects."
         )
     most = objects.shape[0] - exclude_self
-    if not 1 <= k <= most:
+    if not 1 <= check_count("k", k) <= most:
         raise ValueError(f"cannot return {k} neighbours: there are {most} objects to choose from.")
     return search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
 
@@ -98,10 +98,15 @@ def search(
     with _overflow_is_handled():
         norms = _squared_norms(xp, objects, frame)
     wanted = k + 1 if exclude_self else k
+    reachable = _reachable(xp, objects, norms, wanted)
+    if reachable is not None:
+        objects, norms = xp.take(objects, reachable, axis=0), xp.take(norms, reachable)
 
     def search_block(rows: slice) -> tuple[Array, Array]:
         with _overflow_is_handled():  # here, since each thread has a state of its own
             squared, index = _search(xp, queries[rows, :], objects, norms, frame, wanted, return_distance)
+        if reachable is not None:
+            index = xp.reshape(xp.take(reachable, xp.reshape(index, (-1,))), index.shape)
         if exclude_self:
             own = xp.arange(rows.start, rows.stop, dtype=index.dtype, device=compat.device(index))
             squared, index = _without(xp, squared, index, own)
@@ -153,6 +158,37 @@ def _squared_norms(xp: Any, objects: Array, frame: _Frame) -> Array:
     return xp.concat([xp.vecdot(block, block, axis=-1) for block in shifted])
 
 
+# An object with as many identical objects before it as neighbours are wanted is nobody's neighbour.
+def _reachable(xp: Any, objects: Array, norms: Array, wanted: int) -> Array | None:
+    """Rows worth searching, or None for all: leaves out the surplus of objects that occur very often.
+
+    Without it, a query near thousands of identical objects (empty documents, say) compares them all by
+    differences. Equal norms, which are cheap to find, tell whether to look.
+    """
+    n = objects.shape[0]
+    if n <= wanted or _equal_neighbours(xp, xp.sort(norms)).shape[0] < max(wanted, n // 256):
+        return None
+    direction = np.random.default_rng(0).standard_normal(objects.shape[1])
+    direction = xp.asarray(direction, dtype=objects.dtype, device=compat.device(objects))
+    parts = blocks(n, OBJECT_ROWS)
+    key = xp.concat([xp.vecdot(objects[rows, :], direction[None, :], axis=-1) for rows in parts])
+    order = xp.argsort(key, stable=True)  # identical objects side by side, by index
+    places = _equal_neighbours(xp, xp.take(key, order))  # places that may be followed by an identical object
+    same = [places[:0]]
+    for part in blocks(places.shape[0], QUERY_ROWS):
+        here = places[part]
+        pair = [xp.take(objects, xp.take(order, place), axis=0) for place in (here, here + 1)]
+        same.append(here[xp.all(pair[0] == pair[1], axis=1)])
+    run = xp.cumulative_sum(count(xp.concat(same), n - 1), include_initial=True)  # (n,)
+    surplus = order[wanted:][run[wanted:] - run[:-wanted] == wanted]
+    return xp.nonzero(count(surplus, n) == 0)[0] if surplus.shape[0] else None
+
+
+def _equal_neighbours(xp: Any, ordered: Array) -> Array:
+    """Places of a sorted array that are followed by an equal number."""
+    return xp.nonzero(ordered[1:] == ordered[:-1])[0]
+
+
 def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: _Frame, k: int, exact: bool) -> Any:
     """Squared distances (times scale²) and indices of the k nearest; `exact` asks for direct differences."""
     m = queries.shape[0]
@@ -190,7 +226,8 @@ def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: _Frame
 #
 # Rounding. A neighbour lies within r = √t' of x (t' as a squared distance), so it and x have norms of at
 # most R = ‖x − s‖ + r + ‖s‖, and its computed value errs by at most
-# R² ((3d + 4) u + 2 v) with u the unit roundoff and v the rounding of the factors (TF32). Objects up to
+# R² ((3d + 4) u + 2 v) with u the unit roundoff and v the rounding of the factors (TF32). The code allows a
+# little more, for the rounding of r itself, and for squares that vanish. Objects up to
 # t + 2 · error are kept as candidates, so no neighbour is lost to rounding. `~(a > b)` keeps overflows in.
 def _candidates(xp: Any, queries: Array, objects: Array, norms: Array, frame: _Frame, k: int) -> Any:
     m, d = queries.shape
@@ -199,7 +236,8 @@ def _candidates(xp: Any, queries: Array, objects: Array, norms: Array, frame: _F
     constant = length**2
     if not frame.recentre:
         constant = constant + 2 * xp.astype(x @ frame.shift, xp.float64)
-    rounding = (2 * d + 4) * float(xp.finfo(frame.dtype).eps) + 2 * input_rounding(x)
+    rounding = (2 * d + 4) * float(xp.finfo(frame.dtype).eps) + 4 * input_rounding(x)
+    underflow = (3 * d + 4) * float(xp.finfo(frame.dtype).smallest_normal)
     twice = -2 * x
     bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(x))  # t, falling block by block
     rows, columns, values, held = [], [], [], 0
@@ -212,7 +250,7 @@ def _candidates(xp: Any, queries: Array, objects: Array, norms: Array, frame: _F
         if minima.shape[1] >= k:
             bound = xp.minimum(bound, xp.astype(kth_smallest(minima, k), xp.float64))
         radius = length + xp.sqrt(xp.clip(bound + constant, min=0.0)) + frame.offset
-        error = radius**2 * rounding  # (m,)
+        error = radius**2 * rounding + underflow  # (m,)
         limit = xp.astype(bound + 2 * error, frame.dtype)
         row, column = true_positions(~(value > limit[:, None]))
         held += row.shape[0]
@@ -258,8 +296,17 @@ def _direct(xp: Any, queries: Array, objects: Array, row: Array, column: Array, 
         difference = xp.astype(x, xp.float64) - xp.astype(z, xp.float64)
         if frame.scale != 1.0:
             difference = difference * frame.scale
-        squared.append(xp.vecdot(difference, difference, axis=-1))
+        squared.append(_row_sums(xp, difference * difference))
     return xp.concat(squared)
+
+
+def _row_sums(xp: Any, terms: Array) -> Array:
+    """Sum of each row by halves, an order that every array library keeps, so that all see the same ties."""
+    while terms.shape[1] > 1:
+        half = terms.shape[1] // 2
+        odd = terms[:, 2 * half :]  # one column or none
+        terms = xp.concat([terms[:, :half] + terms[:, half : 2 * half], odd], axis=1)
+    return terms[:, 0]
 
 
 def _without(xp: Any, squared: Array, index: Array, own: Array) -> tuple[Array, Array]:
@@ -285,6 +332,10 @@ def check_neighbors(indices: Any, n_objects: int, like: Array | None = None) -> 
         raise ValueError(
             "neighbours must be a matrix of integers, one row per query; "
             f"got shape {tuple(indices.shape)} and dtype {indices.dtype}."
+        )
+    if 0 in indices.shape:
+        raise ValueError(
+            f"neighbours must have at least one row and one column; got shape {tuple(indices.shape)}."
         )
     low, high = int(xp.min(indices)), int(xp.max(indices))
     if low < -1 or high >= n_objects:
