@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from hubless import MoveLabeled, MoveLabeledClassifier, MoveLabeledClassifierCV, MoveQuery
 from hubless.arrays import to_numpy
+from hubless.selection import folds
 
 WEIGHTS_ARE_NOT_COPIES = (
     "a weight of 2 is not a second copy: a copy becomes the nearest same-class object, and so the target, of "
@@ -37,7 +38,7 @@ EXCEPTIONS = {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES,
     },
     "MoveLabeledClassifier": {"check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES},
-    "MoveLabeledClassifierCV": {"check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES},
+    "MoveLabeledClassifierCV": {},
 }
 
 
@@ -202,6 +203,10 @@ def test_precomputed_neighbours(blobs, weights):
     neighbors = KNeighborsClassifier(5).fit(model.moved_, y).kneighbors(queries)  # another index
     np.testing.assert_array_equal(model.predict(neighbors=neighbors), model.predict(queries))
     np.testing.assert_allclose(model.predict_proba(neighbors=neighbors), model.predict_proba(queries))
+    with pytest.raises(ValueError, match="one row per query; got 25 for 9"):
+        model.predict(queries[:9], neighbors=neighbors)
+    with pytest.raises(ValueError, match="weights must be one of"):
+        clone(model).fit(X, y).set_params(weights="rank").predict(queries)
     assert model.score(None, y[:25], neighbors=neighbors) == model.score(queries, y[:25])
     if weights == "uniform":
         np.testing.assert_array_equal(model.predict(neighbors=neighbors[1]), model.predict(queries))
@@ -224,6 +229,13 @@ def test_pairs_of_your_own(asarray, rng, weighted):
     new = rng.standard_normal((5, 4))
     np.testing.assert_allclose(to_numpy(model.move(asarray(new))), reference.move(new, oracle.coef_, mean))
     np.testing.assert_array_equal(to_numpy(model.transform(asarray(new))), new)
+
+
+def test_columns_of_pairs_must_have_the_same_names(rng):
+    frame = pd.DataFrame(rng.standard_normal((20, 3)), columns=list("abc"))
+    MoveLabeled().fit_pairs(frame, frame)
+    with pytest.raises(ValueError, match="feature names"):
+        MoveLabeled().fit_pairs(frame[list("cba")], frame)
 
 
 def test_pairs_made_from_labels_learn_the_same_map(blobs):
@@ -305,11 +317,47 @@ def test_seed_decides_the_folds(blobs):
 
 
 def test_folds_survive_tiny_classes(rng):
-    y = np.concatenate([np.zeros(40), np.ones(3), [2, 2], [3]])
-    X = rng.standard_normal((46, 3)) + 3 * y[:, None]
-    model = MoveLabeledClassifierCV(cv=5).fit(X, y)
-    assert model.scores_.shape[0] == 5
-    assert set(model.predict(X)) >= {0.0}
+    y = np.concatenate([np.zeros(40), np.ones(3), [2, 2], [3]]).astype(int)
+    X = rng.standard_normal((46, 3)) + 30 * y[:, None]
+    for part, (train, test) in enumerate(folds(y, np.arange(46), 5, 0)):
+        assert len(train) + len(test) == 46
+        assert len(test) in (9, 10)
+        assert np.sum(y[test] == 0) == 8
+        assert np.sum(y[test] == 1) <= 1, part
+    model = MoveLabeledClassifierCV(cv=5, n_neighbors=[1]).fit(X, y)
+    # an object whose class is not in the training part, and no other, is always wrong: the singleton
+    assert model.best_score_ == pytest.approx(np.mean([1, 1, 1, 1, 1]) - 1 / 9 / 5, abs=0.003)
+
+
+def test_parts_without_a_pair_are_passed_over(rng):
+    X, y = rng.standard_normal((6, 2)), [0, 0, 1, 2, 3, 4]
+    model = MoveLabeledClassifierCV(n_neighbors=[1]).fit(X, y)
+    assert 0 < np.isnan(model.scores_).all(axis=(1, 2, 3)).sum() < 5
+    assert np.isfinite(model.best_score_)
+    with pytest.raises(ValueError, match="no training part of the cross-validation has two objects"):
+        MoveLabeledClassifierCV(cv=2).fit(X[:4], [0, 0, 1, 1])
+
+
+def test_given_folds_mean_the_rows_that_were_given(blobs, rng):
+    X, y, _ = blobs
+    weights = np.where(np.arange(60) % 4 == 0, 0.0, 1.0)
+    mask = rng.random(60) < 0.6
+    single = MoveLabeledClassifier(3, 1.0)
+    for train, test in ((mask, ~mask), (np.flatnonzero(mask), np.flatnonzero(~mask))):
+        plain = MoveLabeledClassifierCV([3], [1.0], cv=[(train, test)])
+        assert plain.fit(X, y).best_score_ == single.fit(X[train], y[train]).score(X[test], y[test])
+        found = plain.fit(X, y, sample_weight=weights).best_score_
+        fit, ask = mask & (weights > 0), ~mask & (weights > 0)
+        assert found == single.fit(X[fit], y[fit]).score(X[ask], y[ask])
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(blobs):
+    X, y, queries = blobs
+    model = MoveLabeledClassifier(3).fit(X, y + 10)
+    before = model.predict(queries)
+    with pytest.raises(ValueError, match="n_neighbors = 100"):
+        model.set_params(n_neighbors=100).fit(X, y)
+    np.testing.assert_array_equal(model.set_params(n_neighbors=3).predict(queries), before)
 
 
 # Daily use
@@ -390,6 +438,32 @@ def test_short_floats_are_lifted(rng):
         assert MoveLabeledClassifier().fit(torch.as_tensor(X).to(dtype), y).moved_.dtype == torch.float32
 
 
+def test_frames_keep_their_precision(rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    for dtype in ("float16", "float32"):
+        for frame in (pd.DataFrame(X.astype(dtype)), pl.DataFrame(X.astype("float32"))):
+            assert MoveLabeledClassifier().fit(frame, y).moved_.dtype == np.float32
+    assert MoveLabeledClassifier().fit(pl.DataFrame(X), y).moved_.dtype == np.float64
+
+
+def test_weights_of_any_size(blobs):
+    X, y, queries = blobs
+    X32 = X.astype(np.float32)
+    truth = MoveLabeledClassifier(3, 1.0).fit(X32, y).predict(queries)
+    for size in (1e-50, 1e50):
+        weighted = MoveLabeledClassifier(3, size).fit(X32, y, sample_weight=np.full(60, size))
+        np.testing.assert_array_equal(weighted.predict(queries), truth)
+        assert weighted.predict_proba(queries).dtype == np.float32
+
+
+def test_score_same_as_scikit_learns(blobs):
+    X, y, queries = blobs
+    model, truth = MoveLabeledClassifier().fit(X, y), np.arange(25) % 4
+    assert model.score(queries, truth[:, None]) == model.score(queries, truth)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(queries, truth[:-1])
+
+
 def test_labels_of_any_kind(asarray, blobs):
     X, y, queries = blobs
     truth = MoveLabeledClassifier().fit(X, y).predict(queries)
@@ -399,6 +473,8 @@ def test_labels_of_any_kind(asarray, blobs):
     assert list(model.classes_) == list(names)
     as_list = MoveLabeledClassifier().fit(X.tolist(), names[y].tolist())
     np.testing.assert_array_equal(as_list.predict(queries.tolist()), names[truth])
+    short = MoveLabeledClassifier().fit(asarray(X), y.astype(np.uint16))
+    np.testing.assert_array_equal(to_numpy(short.predict(asarray(queries))), truth)
     as_category = MoveLabeledClassifier().fit(X, pd.Series(names[y], dtype="category"))
     np.testing.assert_array_equal(as_category.predict(queries), names[truth])
 

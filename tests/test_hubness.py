@@ -96,6 +96,7 @@ def test_lists_are_welcome(neighbors):
     ("arguments", "message"),
     [
         ({"n_objects": 5}, "from 0 to 4"),
+        ({"n_objects": 50, "object_labels": [0] * 50}, "got one of the two"),
         ({"n_objects": 50, "object_labels": [0], "query_labels": [0] * 80}, "got 1 for 50 objects"),
         ({"n_objects": 50, "object_labels": [0] * 50, "query_labels": [0]}, "got 1 labels for 80 queries"),
     ],

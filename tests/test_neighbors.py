@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 import reference
 from conftest import LIBRARIES
-from hubless import neighbors as module
+from hubless import topk as module
 from hubless.arrays import to_numpy
 from hubless.neighbors import check_neighbors, nearest
 

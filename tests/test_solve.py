@@ -61,6 +61,14 @@ def test_no_penalty_on_a_singular_matrix_gives_the_least_norm(asarray, rng):
     np.testing.assert_allclose(W, np.linalg.lstsq(Z, X, rcond=None)[0].T, atol=1e-8)
 
 
+def test_a_penalty_below_rounding_is_no_penalty(asarray, rng):
+    Z = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 6))
+    A, K = (asarray(M) for M in (rng.standard_normal((40, 6)).T @ Z, Z.T @ Z))
+    least = to_numpy(ridge(A, K, 0.0))
+    for alpha in (1e-18, 1e-16, 1e-14):
+        np.testing.assert_allclose(to_numpy(ridge(A, K, alpha)), least, atol=1e-6)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fewer_pairs_than_dimensions(asarray, rng, alpha, weighted):

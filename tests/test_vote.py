@@ -17,13 +17,19 @@ def test_same_as_loops(asarray, rng, weighted, monkeypatch):
     given = asarray(weights) if weighted else None
     found = to_numpy(vote(asarray(labels), given))
     np.testing.assert_array_equal(found, reference.vote(labels.tolist(), weights))
-    shares = to_numpy(probabilities(asarray(labels), 5, given))
+    given_labels = asarray(labels)
+    shares = to_numpy(probabilities(given_labels, 5, given, asarray(np.ones(1)).dtype))
     np.testing.assert_allclose(shares, reference.probabilities(labels.tolist(), 5, weights))
 
 
 def test_a_tie_goes_to_the_class_of_the_nearest(asarray):
     labels = np.array([[2, 1, 1, 2], [0, 1, 1, 0], [1, 0, 2, 2], [3, 0, 1, 2]])
     np.testing.assert_array_equal(to_numpy(vote(asarray(labels))), [2, 0, 2, 3])
+
+
+def test_very_many_neighbours(asarray, rng):
+    labels = rng.integers(0, 3, (5, 20_000))
+    np.testing.assert_array_equal(to_numpy(vote(asarray(labels))), reference.vote(labels.tolist()))
 
 
 def test_every_k_at_once(asarray, rng):

@@ -1,6 +1,7 @@
 """hubless: better k-nearest-neighbour answers by moving the stored objects, never the queries."""
 
-from .classifier import MoveLabeledClassifier, MoveLabeledClassifierCV
+from .classifier import MoveLabeledClassifier
+from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import Hubness, measure_hubness
 from .neighbors import nearest
 from .transformer import MoveLabeled, MoveQuery

@@ -1,31 +1,32 @@
-"""k-NN classification with moved labeled objects: one setting, or the best of a grid by cross-validation."""
+"""k-NN classification with moved labeled objects."""
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import (
     check_alpha,
-    check_alphas,
     check_choice,
     check_count,
-    check_counts,
     check_labels,
+    check_matrix,
     check_points,
     check_weights,
 )
 from .movers import learn_from_labels, move
-from .neighbors import check_neighbors, search
-from .selection import Grid, best_setting, feasible_neighbors, folds, results, score_fold
+from .neighbors import check_neighbors
 from .solve import Penalty
 from .targets import Labeled, labeled_objects
+from .topk import search
 from .vote import probabilities, vote, votes_of
 
+VOTES = ("uniform", "distance")
 
-class _MovedNeighbors(ClassifierMixin, BaseEstimator):
+
+class MovedNeighbors(ClassifierMixin, BaseEstimator):
     """k-NN among moved objects: what both classifiers do once they are fitted."""
 
     def _n_neighbors(self) -> int:
@@ -50,7 +51,7 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
 
     def _search(self, X: Any, k: int | None, return_distance: bool, method: str) -> Any:
         check_is_fitted(self)
-        X = check_points(self, X, method=method)
+        X = check_points(self, X, method=method, like=self.mean_)
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
         return search(X, self.moved_, k, return_distance=return_distance)
@@ -76,44 +77,60 @@ class _MovedNeighbors(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
         """Accuracy on queries X of classes y; `neighbors` as in `predict`."""
-        right = to_numpy(self.predict(X, neighbors=neighbors)) == to_numpy(y)
-        return float(np.average(right, weights=None if sample_weight is None else to_numpy(sample_weight)))
+        found = to_numpy(self.predict(X, neighbors=neighbors))
+        weights = None if sample_weight is None else to_numpy(sample_weight)
+        return float(accuracy_score(to_numpy(y), found, sample_weight=weights))
 
     def _votes(self, X: Any, neighbors: Any, method: str) -> tuple[Array, Array | None]:
         """Classes of the neighbours of each query and their weights; both of shape (n_queries, k)."""
         check_is_fitted(self)
+        check_choice("weights", self.weights, VOTES)
         by_distance = self.weights == "distance"
-        distances = None
-        if X is None and neighbors is None:
+        if neighbors is not None:
+            distances, indices = self._check_neighbors(X, neighbors)
+        elif X is None:
             raise ValueError(f"{method} needs queries X, or their precomputed neighbors; got neither.")
-        if neighbors is None:
+        else:
             found = self._search(X, None, by_distance, method)
             distances, indices = found if by_distance else (None, found)
-        elif isinstance(neighbors, tuple):
-            distances, indices = (convert(part, self.moved_) for part in neighbors)
-        else:
-            indices = neighbors
-        if by_distance and distances is None:
+        return votes_of(indices, distances, self.codes_, self.weights_)
+
+    def _check_neighbors(self, X: Any, neighbors: Any) -> tuple[Array | None, Array]:
+        """Distances, where they are needed, and indices of precomputed neighbours."""
+        distances, indices = neighbors if isinstance(neighbors, tuple) else (None, neighbors)
+        indices = check_neighbors(indices, self.moved_.shape[0], like=self.moved_)
+        if bool(namespace(indices).any(indices < 0)):
+            raise ValueError("neighbors must name an object in every place; got -1. Search for fewer.")
+        if X is not None and len(X) != indices.shape[0]:
+            raise ValueError(
+                f"neighbors must have one row per query; got {indices.shape[0]} for {len(X)} queries."
+            )
+        if self.weights == "uniform":
+            return None, indices
+        if distances is None:
             raise ValueError('weights="distance" needs neighbors=(distances, indices); got indices alone.')
-        if neighbors is not None:
-            indices = check_neighbors(indices, self.moved_.shape[0], like=self.moved_)
-            if bool(namespace(indices).any(indices < 0)):
-                raise ValueError("neighbors must name an object in every place; got -1. Search for fewer.")
-        return votes_of(indices, distances if by_distance else None, self.codes_, self.weights_)
+        distances = convert(check_matrix(distances, "distances"), self.moved_)
+        if tuple(distances.shape) != tuple(indices.shape):
+            raise ValueError(
+                f"distances and indices must have equal shapes; got {tuple(distances.shape)} "
+                f"and {tuple(indices.shape)}."
+            )
+        return distances, indices
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
 
-    def _store(self, labeled: Labeled, penalty: Penalty) -> None:
+    def _store(self, classes: Array, labeled: Labeled, penalty: Penalty) -> None:
+        self.classes_ = classes
         self.W_, self.mean_, self.alpha_ = learn_from_labels(labeled, penalty, self.center)
         self.moved_ = move(labeled.X, self.W_, self.mean_)
         self.codes_, self.weights_ = labeled.codes, labeled.weights
         self.n_singletons_ = labeled.n_without_target()
 
 
-class MoveLabeledClassifier(_MovedNeighbors):
+class MoveLabeledClassifier(MovedNeighbors):
     """k-nearest-neighbour classifier that moves its labeled objects, and never its queries (Eq. 4-7).
 
     Parameters
@@ -192,117 +209,16 @@ class MoveLabeledClassifier(_MovedNeighbors):
         """
         k, n_targets = check_count("n_neighbors", self.n_neighbors), check_count("n_targets", self.n_targets)
         penalty = check_alpha(self.alpha)
-        check_choice("weights", self.weights, ("uniform", "distance"))
+        check_choice("weights", self.weights, VOTES)
         X = check_points(self, X, min_rows=2)
-        self.classes_, codes = check_labels(y, X)
+        classes, codes = check_labels(y, X)
         labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, n_targets)
         _check_enough(k, labeled.X.shape[0])
-        self._store(labeled, penalty)
+        self._store(classes, labeled, penalty)
         return self
 
     def _n_neighbors(self) -> int:
         return check_count("n_neighbors", self.n_neighbors)
-
-
-class MoveLabeledClassifierCV(_MovedNeighbors):
-    """MoveLabeledClassifier that chooses n_neighbors, alpha and n_targets by cross-validated accuracy.
-
-    One pass: per fold one search for targets, per fold and number of targets one eigendecomposition, per λ
-    one search for neighbours, and every number of neighbours from those.
-
-    Parameters
-    ----------
-    n_neighbors : sequence of int, optional
-        Numbers of neighbours to try; by default 1, 3, 5, 7, 10, 15, 20, 30 and 50, as far as there are
-        objects enough.
-    alphas : sequence of float, optional
-        Penalties λ to try. By default 13 values from 1e-4 to 100 times the mean eigenvalue of XKXᵀ, which is
-        taken anew in each fold.
-    n_targets : sequence of int
-        Numbers of targets to try.
-    weights, center : as in MoveLabeledClassifier
-    cv : int, splitter or iterable of (train, test)
-        A number gives that many stratified folds, shuffled by `random_state`; classes smaller than the
-        number of folds are spread over as many folds as they have objects.
-    random_state : int, RandomState or None
-        Seed of the folds where `cv` is a number.
-
-    Attributes
-    ----------
-    n_neighbors_, alpha_, n_targets_ : the choice; `alpha_` is the λ used on all the data
-    best_score_ : float
-        Mean accuracy of the choice over the folds. Equal scores go to fewer targets, then the larger λ, then
-        fewer neighbours.
-    scores_ : array of shape (n_folds, n_targets, alphas, n_neighbors)
-        Accuracy of every setting in every fold.
-    grid_ : dict
-        The values along the last three axes of `scores_`: "n_targets", "alpha", "n_neighbors". "alpha" holds
-        multiples of the mean eigenvalue where `alphas` was not given.
-    cv_results_ : dict of arrays
-        The same as columns, one row per setting, as GridSearchCV has it; pandas.DataFrame(cv_results_).
-    W_, mean_, moved_, classes_, codes_, weights_, n_singletons_ : as in MoveLabeledClassifier
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from hubless import MoveLabeledClassifierCV
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = MoveLabeledClassifierCV(n_targets=(1, 3)).fit(X, y)
-    >>> bool(model.best_score_ > 0.95)
-    True
-    """
-
-    def __init__(
-        self,
-        n_neighbors: Any = None,
-        alphas: Any = None,
-        n_targets: Any = (1,),
-        *,
-        weights: str = "uniform",
-        center: bool = True,
-        cv: Any = 5,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.alphas = alphas
-        self.n_targets = n_targets
-        self.weights = weights
-        self.center = center
-        self.cv = cv
-        self.random_state = random_state
-
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
-    ) -> "MoveLabeledClassifierCV":
-        """Choose by cross-validation, then learn W from all labeled objects and move them.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in MoveLabeledClassifier; weights also weigh the accuracy of a fold
-        targets : int array of shape (n, width), optional
-            Precomputed targets. A fold takes the first ones that are in its training part, so give more
-            columns than the largest of `n_targets`.
-        """
-        check_choice("weights", self.weights, ("uniform", "distance"))
-        n_targets = check_counts("n_targets", self.n_targets)
-        penalties = None if self.alphas is None else check_alphas(self.alphas)
-        X = check_points(self, X, min_rows=2)
-        self.classes_, codes = check_labels(y, X)
-        # Precomputed targets are kept whole: which of them a fold can use is not known before.
-        width = max(n_targets) if targets is None else X.shape[0]
-        labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, width)
-        parts = folds(to_numpy(labeled.codes), self.cv, self.random_state)
-        ks = feasible_neighbors(self.n_neighbors, min(len(train) for train, _ in parts))
-        grid = Grid(n_targets, Grid.default_penalties() if penalties is None else penalties, ks)
-        how = (grid, self.weights, self.center, targets is not None)
-        scores = np.stack([score_fold(labeled, train, test, *how) for train, test in parts])
-        self.grid_, self.cv_results_, self.scores_ = grid.as_dict(), results(scores, grid), convert(scores, X)
-        (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
-        self._store(labeled._replace(targets=labeled.targets[:, : self.n_targets_]), penalty)
-        return self
-
-    def _n_neighbors(self) -> int:
-        return self.n_neighbors_
 
 
 def _check_enough(k: int, n_objects: int) -> None:

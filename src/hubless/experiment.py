@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import Array
-from .classifier import MoveLabeledClassifier, MoveLabeledClassifierCV
+from .classifier import MoveLabeledClassifier
+from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import k_occurrence, skewness
-from .neighbors import search
 from .selection import Grid, best_setting, feasible_neighbors, folds
 from .solve import Penalty
+from .topk import search
 from .transformer import MoveQuery
 from .vote import vote
 
@@ -66,7 +67,7 @@ def _choose(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[int, 
     if method == "Move-labeled":
         chosen = MoveLabeledClassifierCV(random_state=seed).fit(X, y)
         return chosen.n_neighbors_, chosen.alpha_
-    parts = folds(y, 5, seed)
+    parts = folds(y, np.arange(len(y)), 5, seed)
     ks = feasible_neighbors(None, min(len(train) for train, _ in parts))
     penalties = Grid.default_penalties() if method == "Move-query" else (Penalty(0.0, relative=False),)
     scores = np.empty((len(parts), 1, len(penalties), len(ks)))

@@ -139,7 +139,9 @@ def measure_hubness(
     """
     neighbors = check_neighbors(neighbors, n_objects)
     occurrence, bad = k_occurrence(neighbors, n_objects), None
-    if object_labels is not None and query_labels is not None:
+    if (object_labels is None) != (query_labels is None):
+        raise ValueError("bad occurrences need object_labels and query_labels; got one of the two.")
+    if object_labels is not None:
         if len(object_labels) != n_objects:
             raise ValueError(
                 f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."

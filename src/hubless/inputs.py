@@ -34,11 +34,13 @@ from .arrays import (
 from .solve import Penalty
 
 
-def check_points(estimator: Any, X: Any, *, method: str = "fit", min_rows: int = 1) -> Array:
+def check_points(
+    estimator: Any, X: Any, *, method: str = "fit", like: Array | None = None, min_rows: int = 1
+) -> Array:
     """X as a finite float matrix of its own library.
 
-    For `fit` the number of features is kept; for other methods X must have as many, and be of the library
-    and on the device of the array `estimator.mean_`.
+    For `fit` the number and the names of features are kept; for other methods X must have the same, and be of
+    the library and on the device of the array `like`.
     """
     _refuse_sparse(X)
     reset, name = method == "fit", type(estimator).__name__
@@ -54,10 +56,10 @@ def check_points(estimator: Any, X: Any, *, method: str = "fit", min_rows: int =
                 f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features "
                 "as input."
             )
-    if not reset and not same_place(X, estimator.mean_):
+    if not reset and not same_place(X, like):
         raise ValueError(
             f"Inputs passed to {name}.{method}() must use the same namespace and the same device as those "
-            f"passed to fit(); got {describe(X)}, fitted on {describe(estimator.mean_)}. Convert X, for "
+            f"passed to fit(); got {describe(X)}, fitted on {describe(like)}. Convert X, for "
             "example with torch.as_tensor(X, device=...) or X.cpu().numpy()."
         )
     return X
@@ -72,8 +74,9 @@ def check_matrix(X: Any, name: str) -> Array:
 
 
 def _float_type(X: Any) -> Any:
-    """float16 becomes float32; other floats stay; all else becomes float64."""
-    return np.float32 if getattr(X, "dtype", None) == np.float16 else [np.float64, np.float32]
+    """float32 stays, float16 becomes float32, all else becomes float64; data frames by their first row."""
+    peek = np.asarray(X[:1]).dtype if hasattr(X, "columns") else getattr(X, "dtype", None)
+    return np.float32 if peek in (np.float16, np.float32) else np.float64
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -120,15 +123,15 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     check_classification_targets(host)
     classes, codes = np.unique(host, return_inverse=True)
     if classes.dtype.kind in "biuf":  # everything follows X, but only NumPy has arrays of names
-        classes = convert(classes, X)
+        classes = convert(classes.astype(np.int64) if classes.dtype.kind == "u" else classes, X)
     return classes, convert(codes.astype(np.int64), X)
 
 
 def check_weights(weights: Any, X: Array) -> Array | None:
-    """Weights of objects or pairs, not negative and not all zero, in the library and precision of X."""
+    """Weights of objects or pairs, not negative and not all zero, in float64, in the library of X."""
     if weights is None:
         return None
-    xp, n = namespace(X), X.shape[0]
+    n = X.shape[0]
     host = to_numpy(weights) if is_foreign(weights) else np.asarray(weights)
     if host.ndim == 0:
         host = np.full(n, host)
@@ -142,7 +145,7 @@ def check_weights(weights: Any, X: Array) -> Array | None:
             "Negative values in data passed to sample_weight, or nothing but zeros; got weights from "
             f"{host.min():g} to {host.max():g}. Weights must be at least 0, and some must be more."
         )
-    return xp.astype(convert(host, X), X.dtype)
+    return convert(host, X)
 
 
 def check_count(name: str, value: Any) -> int:
@@ -173,7 +176,8 @@ def check_alpha(alpha: Any) -> Penalty:
 def check_alphas(alphas: Any) -> tuple[Penalty, ...]:
     """Several λ, rising, each once."""
     alphas = alphas if np.iterable(alphas) and not isinstance(alphas, str) else [alphas]
-    if not list(alphas):
+    alphas = list(alphas)
+    if not alphas:
         raise ValueError(f"alphas must be a sequence of numbers of at least 0; got {alphas!r}.")
     return tuple(sorted({check_alpha(alpha) for alpha in alphas}))
 

@@ -103,7 +103,10 @@ def problem_of_targets(
 def _finite(problem: RidgeProblem) -> RidgeProblem:
     size = problem.mean_eigenvalue()
     if not size < float("inf"):  # also catches nan
-        raise ValueError("the squares of the values overflow float64; divide X by its largest value first.")
+        raise ValueError(
+            "the squares of the values overflow float64; divide X by its largest value first "
+            "(and sample_weight by its largest)."
+        )
     return problem
 
 

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import check_counts
 from .movers import centre, problem_of_targets
-from .neighbors import search
 from .solve import Penalty, RidgePath
 from .targets import Labeled, restrict, same_class_targets
+from .topk import search
 from .vote import vote, votes_of
 
 NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)
@@ -41,11 +41,17 @@ class Grid(NamedTuple):
         return {"n_targets": self.n_targets, "alpha": alphas, "n_neighbors": self.n_neighbors}
 
 
-def folds(codes: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) row numbers, rising; stratified and shuffled where `cv` is a number."""
+def folds(codes: np.ndarray, kept: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, ...]]:
+    """(train, test) as places in `kept`, rising; stratified and shuffled where `cv` is a number.
+
+    `codes` are the classes of all rows, which a splitter or given folds refer to; `kept` are the rows that
+    take part.
+    """
     if not isinstance(cv, int | np.integer):
+        rows = np.arange(len(codes))  # rows[part] reads numbers and masks alike
         parts = check_cv(cv, codes, classifier=True).split(codes, codes)
-        return [(np.sort(train), np.sort(test)) for train, test in parts]
+        return [tuple(np.flatnonzero(np.isin(kept, rows[part])) for part in pair) for pair in parts]
+    codes = codes[kept]
     n = len(codes)
     if not 2 <= cv <= n:
         raise ValueError(f"cv must be from 2 to the number of labeled objects, {n}; got {cv}.")
@@ -82,6 +88,7 @@ def score_fold(
 ) -> np.ndarray:
     """Accuracy on `test` of every setting learned on `train`; shape (n_targets, penalties, n_neighbors).
 
+    nan where `train` has no pair to learn from.
     `given_targets` restricts the targets of `labeled` to the training part; else they are searched in it.
     """
     xp = namespace(labeled.X)
@@ -93,6 +100,9 @@ def score_fold(
     )
     width = min(max(grid.n_targets), labeled.targets.shape[1])
     targets = restrict(labeled.targets, fit, width) if given_targets else same_class_targets(X, codes, width)
+    shape = (len(grid.n_targets), len(grid.penalties), len(grid.n_neighbors))
+    if not bool(xp.any(targets >= 0)):  # tiny classes: no two objects of a class are in this training part
+        return np.full(shape, np.nan)
     mean = centre(X, object_weights, center)
     scores = []
     for count in grid.n_targets:
@@ -105,7 +115,7 @@ def score_fold(
             distances, indices = found if weights == "distance" else (None, found)
             winners = vote(*votes_of(indices, distances, codes, object_weights), ks=grid.n_neighbors)
             scores.append([_accuracy(winner, truth, query_weights) for winner in winners])
-    return np.reshape(scores, (len(grid.n_targets), len(grid.penalties), len(grid.n_neighbors)))
+    return np.reshape(scores, shape)
 
 
 # μ + W(λ)(z − μ) with W(λ) = left · diag(gains) · right: right (z − μ) is the same for every λ
@@ -127,7 +137,12 @@ def _accuracy(winners: Array, truth: Array, weights: Array | None) -> float:
 
 def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Penalty, int], float]:
     """The setting of the highest mean score; equal ones go to fewer targets, larger λ, fewer neighbours."""
-    mean = scores.mean(axis=0)
+    if np.isnan(scores).all():
+        raise ValueError(
+            "no training part of the cross-validation has two objects of one class, so there is nothing to "
+            "learn from; use more folds, give more objects per class, or use MoveLabeledClassifier."
+        )
+    mean = np.nanmean(scores, axis=0)
     near = np.argwhere(mean >= mean.max() - 1e-12)  # means of equal counts may differ by rounding
     t, a, k = min(near.tolist(), key=lambda place: (place[0], -place[1], place[2]))
     return (grid.n_targets[t], grid.penalties[a], grid.n_neighbors[k]), float(mean[t, a, k])
@@ -139,6 +154,6 @@ def results(scores: np.ndarray, grid: Grid) -> dict[str, np.ndarray]:
     settings = np.array(list(product(*grid.as_dict().values())), dtype=object)
     table = {f"param_{name}": np.array(settings[:, i].tolist()) for i, name in enumerate(grid.as_dict())}
     table |= {f"split{i}_test_score": row for i, row in enumerate(flat)}
-    table |= {"mean_test_score": flat.mean(axis=0), "std_test_score": flat.std(axis=0)}
+    table |= {"mean_test_score": np.nanmean(flat, axis=0), "std_test_score": np.nanstd(flat, axis=0)}
     table["rank_test_score"] = rankdata(-table["mean_test_score"], method="min").astype(int)
     return table

@@ -51,12 +51,13 @@ class RidgePath(NamedTuple):
         return (self.left * self.gains(alpha)) @ self.right
 
     def gains(self, alpha: float) -> Array:
-        """1 / (values + alpha); 0 for an eigenvalue that is 0 up to rounding, which gives the least norm."""
+        """1 / (values + alpha); 0 where that sum is 0 up to rounding, which gives the least norm."""
         xp = namespace(self.values)
         size = max(self.left.shape[0], self.values.shape[0])
         floor = size * float(xp.finfo(self.values.dtype).eps) * float(xp.max(self.values))
         shifted = xp.where(self.values > floor, self.values, 0.0) + alpha
-        return xp.where(shifted > 0, 1 / xp.where(shifted > 0, shifted, 1.0), 0.0)
+        regular = shifted > floor
+        return xp.where(regular, 1 / xp.where(regular, shifted, 1.0), 0.0)
 
 
 # K = V diag(v) Vᵀ, so W(λ) = (A V) diag(1 / (v + λ)) Vᵀ

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import array_api_compat as compat
 
 from .arrays import Array, count, namespace
-from .neighbors import check_neighbors, search
+from .neighbors import check_neighbors
+from .topk import search
 
 
 # T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
@@ -110,6 +111,10 @@ def labeled_objects(
         if targets.shape[0] != n:
             raise ValueError(
                 f"targets must have one row per object; got {targets.shape[0]} rows for {n} objects."
+            )
+        if bool(xp.any(targets == xp.arange(n, dtype=xp.int64, device=compat.device(X))[:, None])):
+            raise ValueError(
+                "an object is its own target; leave it out, as nearest(..., exclude_self=True) does."
             )
     if weights is not None and not bool(xp.all(weights > 0)):
         (kept,) = xp.nonzero(weights > 0)

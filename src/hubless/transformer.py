@@ -12,8 +12,8 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, namespace
-from .inputs import check_alpha, check_count, check_labels, check_matrix, check_points, check_weights
+from .arrays import Array
+from .inputs import check_alpha, check_count, check_labels, check_points, check_weights
 from .movers import LinearMap, learn_from_labels, learn_from_pairs, move
 from .targets import labeled_objects
 
@@ -124,8 +124,7 @@ class MoveLabeled(_Mover):
         """
         penalty = check_alpha(self.alpha)
         objects = check_points(self, objects)
-        queries = check_matrix(queries, "queries")
-        namespace(queries, objects)  # refuses a mixture of libraries
+        queries = check_points(self, queries, method="fit_pairs", like=objects)
         if tuple(queries.shape) != tuple(objects.shape):
             raise ValueError(
                 "queries and objects must pair up row by row, with equal shapes; "
@@ -145,12 +144,12 @@ class MoveLabeled(_Mover):
     def transform(self, X: Any) -> Array:
         """Queries, which stay as they are."""
         check_is_fitted(self)
-        return check_points(self, X, method="transform")
+        return check_points(self, X, method="transform", like=self.mean_)
 
     def move(self, Z: Any) -> Array:
         """Move further labeled objects, which a k-NN may then store with the others."""
         check_is_fitted(self)
-        return self._moved(check_points(self, Z, method="move"))
+        return self._moved(check_points(self, Z, method="move", like=self.mean_))
 
 
 class MoveQuery(_Mover):
@@ -179,4 +178,4 @@ class MoveQuery(_Mover):
     def transform(self, X: Any) -> Array:
         """Queries, moved."""
         check_is_fitted(self)
-        return self._moved(check_points(self, X, method="transform"))
+        return self._moved(check_points(self, X, method="transform", like=self.mean_))

@@ -4,7 +4,7 @@ from typing import Any
 
 import array_api_compat as compat
 
-from .arrays import Array, blocks, namespace
+from .arrays import Array, blocks, count, namespace
 
 CELLS = 1 << 22  # numbers compared at once
 
@@ -19,8 +19,18 @@ def distance_weights(distances: Array) -> Array:
     return xp.where(first > 0, ratio, xp.astype(~positive, distances.dtype))
 
 
-# s_j = Σ_l w_l [y_l = y_j]: the votes for the class of neighbour j. The winner is the class of the first j
-# with the largest s_j, so that a tie goes to the class whose nearest member is nearest.
+# v_c = Σ_j w_j [y_j = c]
+def _tally(xp: Any, labels: Array, n_classes: int, weights: Array | None) -> Array:
+    """Votes of each class; shape (queries, n_classes)."""
+    m = labels.shape[0]
+    row = xp.arange(m, dtype=labels.dtype, device=compat.device(labels))[:, None]
+    cell = xp.reshape(row * n_classes + labels, (-1,))
+    weights = None if weights is None else xp.reshape(weights, (-1,))
+    return xp.reshape(count(cell, m * n_classes, weights), (m, n_classes))
+
+
+# ŷ = y_j for the first neighbour j whose class has the most votes, so that a tie goes to the class whose
+# nearest member is nearest
 def vote(labels: Array, weights: Array | None = None, ks: tuple[int, ...] | None = None) -> Any:
     """Majority class among the k nearest.
 
@@ -29,45 +39,35 @@ def vote(labels: Array, weights: Array | None = None, ks: tuple[int, ...] | None
     labels : int array of shape (queries, k): classes of the neighbours, nearest first
     weights : array of shape (queries, k), optional
     ks : tuple of int, optional
-        Ask for the winner among the first k neighbours for each of these k, at hardly more than the price
-        of the largest.
+        Ask for the winner among the first k neighbours for each of these k.
 
     Returns
     -------
     winners : int array of shape (queries,), or a list of them, one for each of `ks`
     """
     xp, (m, width) = namespace(labels), labels.shape
-    sizes = (width,) if ks is None else ks
-    found = []
-    for rows in blocks(m, max(1, CELLS // width**2)):
-        found.append(_winners(xp, labels[rows, :], None if weights is None else weights[rows, :], sizes))
-    winners = [xp.concat(part) for part in zip(*found, strict=True)]
+    n_classes = int(xp.max(labels)) + 1
+    winners = []
+    for k in (width,) if ks is None else ks:
+        found = []
+        for rows in blocks(m, max(1, CELLS // (n_classes + k))):
+            own = labels[rows, :k]
+            votes = _tally(xp, own, n_classes, None if weights is None else weights[rows, :k])
+            first = xp.argmax(xp.take_along_axis(votes, own, axis=1), axis=1)
+            found.append(xp.take_along_axis(own, first[:, None], axis=1)[:, 0])
+        winners.append(xp.concat(found))
     return winners[0] if ks is None else winners
 
 
-def _winners(xp: Any, labels: Array, weights: Array | None, ks: tuple[int, ...]) -> list[Array]:
-    dtype = xp.float32 if weights is None else weights.dtype  # counts are exact in float32
-    same = xp.astype(labels[:, :, None] == labels[:, None, :], dtype)
-    if weights is not None:
-        same = same * weights[:, None, :]
-    support = xp.cumulative_sum(same, axis=2)  # [query, j, k − 1]: votes for the class of j among the first k
-    first = [xp.argmax(support[:, :k, k - 1], axis=1) for k in ks]
-    return [xp.take_along_axis(labels, place[:, None], axis=1)[:, 0] for place in first]
-
-
-# p_c = Σ_j w_j [y_j = c] / Σ_j w_j; where classes tie, those that lose the vote get the next number below, so
-# that the largest probability is that of the class voted for
-def probabilities(labels: Array, n_classes: int, weights: Array | None = None, dtype: Any = None) -> Array:
+# p_c = v_c / Σ_c v_c; where classes tie, those that lose the vote get the next number below, so that the
+# largest probability is that of the class voted for
+def probabilities(labels: Array, n_classes: int, weights: Array | None, dtype: Any) -> Array:
     """Share of the votes of each class; shape (queries, n_classes)."""
-    xp, device = namespace(labels), compat.device(labels)
-    dtype = weights.dtype if weights is not None else dtype or xp.float64
-    classes = xp.arange(n_classes, dtype=labels.dtype, device=device)
-    votes = xp.zeros((labels.shape[0], n_classes), dtype=dtype, device=device)
-    for column in range(labels.shape[1]):
-        hit = xp.astype(labels[:, column, None] == classes, dtype)
-        votes = votes + (hit if weights is None else hit * weights[:, column, None])
-    shares = votes / xp.sum(votes, axis=1, keepdims=True)
+    xp = namespace(labels)
+    votes = xp.astype(_tally(xp, labels, n_classes, weights), xp.float64)
+    shares = xp.astype(votes / xp.sum(votes, axis=1, keepdims=True), dtype)
     top = xp.max(shares, axis=1, keepdims=True)
+    classes = xp.arange(n_classes, dtype=labels.dtype, device=compat.device(labels))
     won = vote(labels, weights)[:, None] == classes
     below = top * (1 - float(xp.finfo(dtype).eps))
     return xp.where(won, top, xp.where(shares > below, below, shares))
