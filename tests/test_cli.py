@@ -19,7 +19,15 @@ def test_demo_prints_a_table(capsys, monkeypatch):
     shown = capsys.readouterr()
     for word in ("iris", "105 × 4", "Euclidean", "Move-query", "Move-labeled", "N10 skewness", "Next:"):
         assert word in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 80
     assert shown.err == ""  # no progress bar in a pipe
+
+
+def test_demo_shows_hubs_made_and_removed(monkeypatch):
+    monkeypatch.setattr(demo, "DATASETS", {"blobs": demo.DATASETS["blobs"]})
+    euclidean, query, labeled = demo.compare(1)
+    assert query["skewness"] > euclidean["skewness"] > 3 > labeled["skewness"]
+    assert query["accuracy"] < euclidean["accuracy"] < labeled["accuracy"] - 0.03
 
 
 def test_demo_as_json(capsys, monkeypatch):
@@ -32,6 +40,7 @@ def test_demo_as_json(capsys, monkeypatch):
         ("iris", "Move-labeled"),
     ]
     assert len(rows) == 6
+    assert rows[0]["accuracy_standard_error"] is None
     assert all(0.8 < row["accuracy"] <= 1 for row in rows)
 
 

@@ -5,8 +5,11 @@ import sys
 
 SCRIPT = """
 import resource
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from hubless import MoveLabeledClassifier
+from hubless import MoveLabeledClassifier, arrays
+
+arrays.ThreadPoolExecutor = lambda _: ThreadPoolExecutor(arrays.WORKERS)  # as on a machine of many cores
 
 def peak():  # bytes; Linux counts in KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -18,11 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     verb = verbs.add_parser(
         "demo",
-        help="compare Euclidean, Move-query and Move-labeled on data that ships with scikit-learn",
-        description="Compare Euclidean, Move-query and Move-labeled on digits, wine and iris.",
-        epilog="example: hubless demo --splits 3 --json",
+        help="compare Euclidean, Move-query and Move-labeled on data that comes with scikit-learn",
+        description="Compare Euclidean, Move-query and Move-labeled on digits, wine, iris and blobs.",
+        epilog="example: hubless demo --splits 5 --json",
     )
-    verb.add_argument("--splits", type=_positive, default=5, help="random 70 : 30 splits (default: 5)")
+    verb.add_argument("--splits", type=_positive, default=3, help="random 70 : 30 splits (default: 3)")
     verb.add_argument("--json", action="store_true", help="print the rows as JSON")
     verb.set_defaults(run=_demo)
 

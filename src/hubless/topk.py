@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import Array, blocks, count, input_rounding, kth_smallest, map_blocks, namespace, true_positions
 
-QUERY_ROWS = 512  # queries of one product: enough for a fast product, few enough to stay in cache
+QUERY_ROWS = 256  # queries of one product: enough for a fast product, few enough to stay in cache
 OBJECT_ROWS = 16_384  # objects of one product
 BLOCK = 64  # columns that share one minimum
 SAMPLE = 1024  # objects looked at to choose the origin and the unit of the products
