@@ -38,8 +38,8 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_queries, d)
-        n_neighbors : int, optional
-        return_distance : bool
+        n_neighbors : int, optional; by default as many as vote
+        return_distance : bool, default=True
 
         Returns
         -------
@@ -65,6 +65,10 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         neighbors : precomputed neighbours, optional
             What `kneighbors` returns (or another index over `moved_`): indices, or (distances, indices),
             which weights="distance" needs.
+
+        Returns
+        -------
+        classes : array of shape (n_queries,)
         """
         winners = vote(*self._votes(X, neighbors, "predict"))
         winners = convert(winners, self.classes_)
@@ -135,16 +139,16 @@ class MoveLabeledClassifier(MovedNeighbors):
 
     Parameters
     ----------
-    n_neighbors : int
+    n_neighbors : int, default=5
         Neighbours that vote.
-    alpha : float or "scale"
+    alpha : float or "scale", default="scale"
         The ridge penalty λ ≥ 0. "scale" takes the mean eigenvalue of XKXᵀ, which follows the number and the
         scale of the data; MoveLabeledClassifierCV finds a better one.
-    n_targets : int
+    n_targets : int, default=1
         Targets per object: its nearest objects of the same class, which move toward it.
-    weights : "uniform" or "distance"
+    weights : "uniform" or "distance", default="uniform"
         Neighbours vote equally, or by the inverse of their distance.
-    center : bool
+    center : bool, default=True
         Move about the mean of the labeled objects, as the paper does, or about the origin.
 
     Attributes

@@ -19,19 +19,22 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     Parameters
     ----------
-    n_neighbors : sequence of int, optional
+    n_neighbors : sequence of int, default=None
         Numbers of neighbours to try; by default 1, 3, 5, 7, 10, 15, 20, 30 and 50, as far as there are
         objects enough.
-    alphas : sequence of float, optional
+    alphas : sequence of float, default=None
         Penalties λ to try. By default 13 values from 1e-4 to 100 times the mean eigenvalue of XKXᵀ, which is
         taken anew in each fold.
-    n_targets : sequence of int
+    n_targets : sequence of int, default=(1,)
         Numbers of targets to try.
-    weights, center : as in MoveLabeledClassifier
-    cv : int, splitter or iterable of (train, test)
-        A number gives that many stratified folds, shuffled by `random_state`; classes smaller than the
-        number of folds are spread over as many folds as they have objects.
-    random_state : int, RandomState or None
+    weights : "uniform" or "distance", default="uniform"
+        Neighbours vote equally, or by the inverse of their distance.
+    center : bool, default=True
+        Move about the mean of the labeled objects, as the paper does, or about the origin.
+    cv : int, splitter or iterable of (train, test), default=5
+        A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
+        than that is spread over as many folds as it has objects.
+    random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number.
 
     Attributes

@@ -130,6 +130,11 @@ def measure_hubness(
     object_labels, query_labels : sequences of labels, optional
         With both, "bad" occurrences are counted too.
 
+    Returns
+    -------
+    Hubness
+        The numbers as attributes; print it to read what each says.
+
     Examples
     --------
     >>> import numpy as np

@@ -1,6 +1,7 @@
 """The exact search behind `nearest`, for arrays that were checked: the only hot loop of the library."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -25,23 +26,26 @@ def search(
     with _overflow_is_handled():
         norms = _squared_norms(xp, objects, frame)
     wanted = k + 1 if exclude_self else k
-    reachable = _reachable(xp, objects, norms, wanted)
+    reachable, stored = _reachable(xp, objects, norms, wanted), objects
     if reachable is not None:
         objects, norms = xp.take(objects, reachable, axis=0), xp.take(norms, reachable)
 
-    def search_block(rows: slice) -> tuple[Array, Array]:
+    def search_block(rows: slice) -> tuple[Array, ...]:
+        asked = queries[rows, :]
         with _overflow_is_handled():  # here, since each thread has a state of its own
-            squared, index = _search(xp, queries[rows, :], objects, norms, frame, wanted, return_distance)
-        if reachable is not None:
-            index = xp.reshape(xp.take(reachable, xp.reshape(index, (-1,))), index.shape)
-        if exclude_self:
-            own = xp.arange(rows.start, rows.stop, dtype=index.dtype, device=compat.device(index))
-            squared, index = _without(xp, squared, index, own)
-        return xp.astype(xp.sqrt(squared) / frame.scale, frame.dtype) if return_distance else index, index
+            index = _search(xp, asked, objects, norms, frame, wanted)
+            if reachable is not None:
+                index = xp.reshape(xp.take(reachable, xp.reshape(index, (-1,))), index.shape)
+            if exclude_self:
+                own = xp.arange(rows.start, rows.stop, dtype=index.dtype, device=compat.device(index))
+                index = _without(xp, index, own)
+            return (index, _distances(xp, asked, stored, index, frame)) if return_distance else (index,)
 
-    found = map_blocks(xp, search_block, queries.shape[0], QUERY_ROWS)
-    distances, indices = (xp.concat(part) for part in zip(*found, strict=True))
-    return (distances, indices) if return_distance else indices
+    found = [
+        xp.concat(part)
+        for part in zip(*map_blocks(xp, search_block, queries.shape[0], QUERY_ROWS), strict=True)
+    ]
+    return (found[1], found[0]) if return_distance else found[0]
 
 
 def _overflow_is_handled() -> np.errstate:
@@ -116,31 +120,25 @@ def _equal_neighbours(xp: Any, ordered: Array) -> Array:
     return xp.nonzero(ordered[1:] == ordered[:-1])[0]
 
 
-def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: _Frame, k: int, exact: bool) -> Any:
-    """Squared distances (times scale²) and indices of the k nearest; `exact` asks for direct differences."""
+def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: _Frame, k: int) -> Array:
+    """Indices of the k nearest objects of each query, in order; shape (m, k)."""
     m = queries.shape[0]
     found = _candidates(xp, queries, objects, norms, frame, k)
     if found is None:  # too many equal distances to hold at once: fewer queries at a time
-        halves = [
-            _search(xp, part, objects, norms, frame, k, exact)
-            for part in (queries[: m // 2, :], queries[m // 2 :, :])
-        ]
-        return tuple(xp.concat(arrays) for arrays in zip(*halves, strict=True))
+        halves = (queries[: m // 2, :], queries[m // 2 :, :])
+        return xp.concat([_search(xp, half, objects, norms, frame, k) for half in halves])
     row, column, value, error = found
-    starts = xp.cumulative_sum(count(row, m), include_initial=True)[:-1]
-    order = _by_row_and_value(xp, row, value)
-    settle = row >= 0 if exact else xp.take(_undecided(xp, row, value, order, starts, k, error), row)
-    if bool(xp.any(settle)):
-        direct = _direct(xp, queries, objects, row[settle], column[settle], frame)
-        kept = ~settle
-        row = xp.concat([row[kept], row[settle]])  # each row is kept or settled as a whole,
-        column = xp.concat([column[kept], column[settle]])  # so its columns stay in rising order
-        value = xp.concat([value[kept], direct])
-        order = _by_row_and_value(xp, row, value)
+    starts = xp.cumulative_sum(count(row, m), include_initial=True)[:-1]  # of each row in the order
+    order = _sorted_by(xp, value, row)
+    close = _close(xp, xp.take(row, order), xp.take(value, order), error)
+    if bool(xp.any(close)):
+
+        def direct(some: Array) -> Array:
+            return _direct(xp, queries, objects, xp.take(row, some), xp.take(column, some), frame)
+
+        order = _settled(xp, order, close, direct)
     places = starts[:, None] + xp.arange(k, dtype=starts.dtype, device=compat.device(starts))[None, :]
-    first = xp.take(order, xp.reshape(places, (-1,)))
-    value, column = xp.take(value, first), xp.take(column, first)
-    return xp.reshape(value, (m, k)), xp.reshape(column, (m, k))
+    return xp.reshape(xp.take(column, xp.take(order, xp.reshape(places, (-1,)))), (m, k))
 
 
 # value(x, z) = ‖z − s‖² − 2 (x − s)ᵀz, which orders objects as ‖x − z‖² does: they differ by
@@ -199,20 +197,39 @@ def _block_minima(xp: Any, value: Array, k: int) -> Array:
     return xp.concat([minima, value[:, size * blocks :]], axis=1) if size * blocks < n else minima
 
 
-def _by_row_and_value(xp: Any, row: Array, value: Array) -> Array:
-    """Order of candidates by row, then value; equal ones keep their order, which is that of columns."""
-    order = xp.argsort(value, stable=True)
-    return xp.take(order, xp.argsort(xp.take(row, order), stable=True))
+def _sorted_by(xp: Any, *keys: Array) -> Array:
+    """Order by the last key, then the one before it, and so on; equal ones keep their order."""
+    order = xp.argsort(keys[0], stable=True)
+    for key in keys[1:]:
+        order = xp.take(order, xp.argsort(xp.take(key, order), stable=True))
+    return order
 
 
-def _undecided(xp: Any, row: Array, value: Array, order: Array, starts: Array, k: int, error: Array) -> Array:
-    """Rows in which two of the first k + 1 values are too close for the product to order; (m,) bool."""
-    row, value = xp.take(row, order), xp.take(value, order)
+def _close(xp: Any, row: Array, value: Array, error: Array) -> Array:
+    """Places in the order whose value the product cannot tell from that of the next place."""
     left = row[:-1]
-    rank = xp.arange(left.shape[0], dtype=starts.dtype, device=compat.device(left)) - xp.take(starts, left)
-    close = ~(value[1:] - value[:-1] > 2 * xp.take(error, left))
-    close = close & (row[1:] == left) & (rank < k)
-    return count(left[close], error.shape[0]) > 0
+    return ~(value[1:] - value[:-1] > 2 * xp.take(error, left)) & (row[1:] == left)
+
+
+def _settled(xp: Any, order: Array, close: Array, direct: Callable[[Array], Array]) -> Array:
+    """The order, with each run of close values in that of direct differences (candidates rise by column)."""
+    last = xp.zeros_like(close[:1])
+    inside = xp.concat([close, last]) | xp.concat([last, close])
+    run = xp.cumulative_sum(xp.astype(~close, xp.int64), include_initial=True)
+    places, others = xp.nonzero(inside)[0], xp.nonzero(~inside)[0]
+    some = xp.take(order, places)
+    some = xp.take(some, _sorted_by(xp, some, xp.take(run, places)))  # by run, and by column within it
+    some = xp.take(some, _sorted_by(xp, direct(some), xp.take(run, places)))
+    mixed = xp.concat([some, xp.take(order, others)])
+    return xp.take(mixed, xp.argsort(xp.concat([places, others])))
+
+
+def _distances(xp: Any, queries: Array, objects: Array, index: Array, frame: _Frame) -> Array:
+    """‖x − z‖ of each query and its neighbours; shape (m, k)."""
+    m, k = index.shape
+    row = xp.arange(m * k, dtype=index.dtype, device=compat.device(index)) // k
+    squared = _direct(xp, queries, objects, row, xp.reshape(index, (-1,)), frame)
+    return xp.reshape(xp.astype(xp.sqrt(squared) / frame.scale, frame.dtype), (m, k))
 
 
 def _direct(xp: Any, queries: Array, objects: Array, row: Array, column: Array, frame: _Frame) -> Array:
@@ -236,10 +253,10 @@ def _row_sums(xp: Any, terms: Array) -> Array:
     return terms[:, 0]
 
 
-def _without(xp: Any, squared: Array, index: Array, own: Array) -> tuple[Array, Array]:
+def _without(xp: Any, index: Array, own: Array) -> Array:
     """Neighbours less one: the query's own number where it is among them, else the last."""
     m, wide = index.shape
     drop = index == own[:, None]
     last = xp.arange(wide, device=compat.device(index)) == wide - 1
     drop = drop | (~xp.any(drop, axis=1)[:, None] & last[None, :])
-    return xp.reshape(squared[~drop], (m, wide - 1)), xp.reshape(index[~drop], (m, wide - 1))
+    return xp.reshape(index[~drop], (m, wide - 1))

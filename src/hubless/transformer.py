@@ -76,12 +76,12 @@ class MoveLabeled(_Mover):
 
     Parameters
     ----------
-    alpha : float or "scale"
+    alpha : float or "scale", default="scale"
         The ridge penalty λ ≥ 0. "scale" takes the mean eigenvalue of XKXᵀ, which follows the number and the
         scale of the data.
-    n_targets : int
+    n_targets : int, default=1
         Targets per object: its nearest objects of the same class.
-    center : bool
+    center : bool, default=True
         Move about the mean of the labeled objects, as the paper does, or about the origin.
 
     Attributes
@@ -138,16 +138,31 @@ class MoveLabeled(_Mover):
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None
     ) -> Array:
-        """Learn the map and return the labeled objects moved: what a k-NN should store."""
+        """Learn the map as `fit` does, and move the labeled objects: what a k-NN should store.
+
+        Returns
+        -------
+        moved : array of shape (n, d)
+        """
         return self._moved(self._fit(X, y, sample_weight, targets))
 
     def transform(self, X: Any) -> Array:
-        """Queries, which stay as they are."""
+        """Queries as a k-NN should be asked: as they are.
+
+        Returns
+        -------
+        X : array of shape (n_queries, d), unchanged
+        """
         check_is_fitted(self)
         return check_points(self, X, method="transform", like=self.mean_)
 
     def move(self, Z: Any) -> Array:
-        """Move further labeled objects, which a k-NN may then store with the others."""
+        """Move labeled objects that come later, which a k-NN may then store with the others.
+
+        Returns
+        -------
+        moved : array of shape (n, d)
+        """
         check_is_fitted(self)
         return self._moved(check_points(self, Z, method="move", like=self.mean_))
 
@@ -160,7 +175,12 @@ class MoveQuery(_Mover):
 
     Parameters
     ----------
-    alpha, n_targets, center : as in MoveLabeled
+    alpha : float or "scale", default="scale"
+        The ridge penalty λ ≥ 0, or the mean eigenvalue of Σ x xᵀ over the pairs.
+    n_targets : int, default=1
+        Targets per object: its nearest objects of the same class.
+    center : bool, default=True
+        Move about the mean of the labeled objects, or about the origin.
 
     Attributes
     ----------

@@ -1,0 +1,58 @@
+"""SciFact: what the README says of learning from pairs, measured."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from hubless import MoveLabeled, nearest
+
+
+@pytest.fixture(scope="module")
+def scifact(data_dir):
+    """Documents, queries, and for the training and the test part the relevant documents of each query."""
+    folder = data_dir / "scifact"
+    documents, queries = (
+        np.load(folder / f"{name}_minilm_384.npy").astype(np.float32) for name in ("docs", "queries")
+    )
+    places = [
+        {name: i for i, name in enumerate(json.loads((folder / f"{kind}_ids.json").read_text()))}
+        for kind in ("query", "doc")
+    ]
+    relevant = []
+    for part in ("train", "test"):
+        found: dict[int, set[int]] = {}
+        with open(folder / f"qrels_{part}.tsv") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                if int(row["score"]) > 0:
+                    found.setdefault(places[0][row["query-id"]], set()).add(places[1][row["corpus-id"]])
+        relevant.append(found)
+    return documents, queries, *relevant
+
+
+def ndcg(documents, queries, relevant):
+    """nDCG@10 of the documents nearest to each query."""
+    asked = sorted(relevant)
+    found = nearest(queries[asked], documents, 10, return_distance=False)
+    discount = 1 / np.log2(np.arange(2, 12))
+    gains = [np.isin(row, list(relevant[q])) @ discount for q, row in zip(asked, found, strict=True)]
+    best = [discount[: len(relevant[q])].sum() for q in asked]
+    return float(np.mean(np.array(gains) / best))
+
+
+def test_pairs_help_seen_documents_and_may_harm_others(scifact):
+    documents, queries, train, test = scifact
+    pairs = [(q, d) for q, found in train.items() for d in found]
+    mover = MoveLabeled().fit_pairs(queries[[q for q, _ in pairs]], documents[[d for _, d in pairs]])
+    moved = mover.move(documents)
+    known = {d for _, d in pairs}
+    seen = {q: found for q, found in test.items() if found <= known}
+    unseen = {q: found for q, found in test.items() if not found & known}
+    assert ndcg(documents, queries, test) == pytest.approx(0.645, abs=0.005)  # published for this model
+    assert (ndcg(documents, queries, seen), ndcg(moved, queries, seen)) == pytest.approx(
+        (0.64, 0.86), abs=0.005
+    )
+    assert (ndcg(documents, queries, unseen), ndcg(moved, queries, unseen)) == pytest.approx(
+        (0.67, 0.57), abs=0.005
+    )
