@@ -91,12 +91,16 @@ def test_objects_move_about_their_mean(blobs):
     np.testing.assert_allclose(model.moved_, reference.move(X, model.W_, model.mean_))
 
 
-def test_more_targets_than_there_are_cost_nothing(blobs):
-    X, y, _ = blobs
+def test_more_targets_than_there_are_cost_nothing(asarray, blobs):
+    X, y, _ = (asarray(array) for array in blobs)
     some, many = (MoveLabeledClassifier(n_targets=n).fit(X, y) for n in (29, 10**9))
-    np.testing.assert_allclose(many.W_, some.W_, atol=1e-12)
-    chosen = MoveLabeledClassifierCV(n_targets=(1, 10**9), cv=3).fit(X, y)
-    assert chosen.scores_.shape[1] == 2
+    np.testing.assert_allclose(to_numpy(many.W_), to_numpy(some.W_), atol=1e-12)
+    few = asarray(reference.targets(*blobs[:2], 2))
+    given = MoveLabeledClassifier(n_targets=5).fit(X, y, targets=few)
+    np.testing.assert_allclose(to_numpy(given.W_), to_numpy(MoveLabeledClassifier(n_targets=2).fit(X, y).W_))
+    for targets in (None, few):
+        chosen = MoveLabeledClassifierCV(n_targets=(10**8, 10**9), cv=3).fit(X, y, targets=targets)
+        assert chosen.n_targets_ == 10**8
 
 
 def test_scale_is_the_mean_eigenvalue(blobs):

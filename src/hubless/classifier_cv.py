@@ -8,7 +8,7 @@ from .arrays import convert, to_numpy
 from .classifier import VOTES, MovedNeighbors
 from .inputs import check_alphas, check_choice, check_counts, check_labels, check_points, check_weights
 from .selection import Grid, best_setting, feasible_neighbors, folds, results, score_fold
-from .targets import labeled_objects
+from .targets import first_targets, labeled_objects
 
 
 class MoveLabeledClassifierCV(MovedNeighbors):
@@ -110,7 +110,9 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         scores = np.stack([score_fold(labeled, train, test, *how) for train, test in parts])
         (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
         self.grid_, self.cv_results_, self.scores_ = grid.as_dict(), results(scores, grid), convert(scores, X)
-        self._store(classes, labeled._replace(targets=labeled.targets[:, : self.n_targets_]), penalty)
+        self._store(
+            classes, labeled._replace(targets=first_targets(labeled.targets, self.n_targets_)), penalty
+        )
         return self
 
     def _n_neighbors(self) -> int:

@@ -16,7 +16,7 @@ from .arrays import Array, convert, namespace, to_numpy
 from .inputs import check_counts
 from .movers import centre, problem_of_targets
 from .solve import Penalty, RidgePath
-from .targets import Labeled, restrict, same_class_targets
+from .targets import Labeled, first_targets, restrict, same_class_targets
 from .topk import search
 from .vote import vote, votes_of
 
@@ -88,7 +88,7 @@ def score_fold(
 ) -> np.ndarray:
     """Accuracy on `test` of every setting learned on `train`; shape (n_targets, penalties, n_neighbors).
 
-    nan where `train` has no pair to learn from.
+    nan where `train` has no pair to learn from, or `test` is empty.
     `given_targets` restricts the targets of `labeled` to the training part; else they are searched in it.
     """
     xp = namespace(labeled.X)
@@ -101,12 +101,13 @@ def score_fold(
     width = min(max(grid.n_targets), labeled.targets.shape[1])
     targets = restrict(labeled.targets, fit, width) if given_targets else same_class_targets(X, codes, width)
     shape = (len(grid.n_targets), len(grid.penalties), len(grid.n_neighbors))
-    if not bool(xp.any(targets >= 0)):  # tiny classes: no two objects of a class are in this training part
+    # Tiny classes: no two objects of a class may be in the training part; objects of weight 0: no query left.
+    if not bool(xp.any(targets >= 0)) or len(test) == 0:
         return np.full(shape, np.nan)
     mean = centre(X, object_weights, center)
     scores = []
     for count in grid.n_targets:
-        problem = problem_of_targets(X, targets[:, :count], object_weights, mean)
+        problem = problem_of_targets(X, first_targets(targets, count), object_weights, mean)
         unit = problem.mean_eigenvalue()
         moves = _MovedAlongPath(X, mean, problem.path())
         for penalty in grid.penalties:

@@ -65,7 +65,7 @@ def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
     targets : int64 array of shape (m, min(n_targets, width))
     """
     xp, device = namespace(targets, kept), compat.device(targets)
-    n, width = targets.shape
+    n = targets.shape[0]
     place = xp.cumulative_sum(count(kept, n)) - 1  # new number of each kept object
     is_kept = count(kept, n) > 0
     rows = xp.take(targets, kept, axis=0)
@@ -75,7 +75,12 @@ def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
     renumbered = xp.where(remains, renumbered, xp.asarray(-1, dtype=xp.int64, device=device))
     # what remains first, in its old order, then the gaps
     order = xp.argsort(xp.astype(~remains, xp.int64), axis=1, stable=True)
-    return xp.take_along_axis(renumbered, order, axis=1)[:, : min(n_targets, width)]
+    return first_targets(xp.take_along_axis(renumbered, order, axis=1), n_targets)
+
+
+def first_targets(targets: Array, n_targets: int) -> Array:
+    """The first n_targets columns, or all where there are fewer."""
+    return targets[:, : min(n_targets, targets.shape[1])]
 
 
 def pairs(targets: Array) -> tuple[Array, Array]:
@@ -123,4 +128,4 @@ def labeled_objects(
     if targets is None:
         largest = int(xp.max(count(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
         return Labeled(X, codes, weights, same_class_targets(X, codes, min(n_targets, max(1, largest - 1))))
-    return Labeled(X, codes, weights, targets[:, :n_targets])
+    return Labeled(X, codes, weights, first_targets(targets, n_targets))
