@@ -201,6 +201,14 @@ def test_precomputed_targets_in_cross_validation(blobs):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_precomputed_neighbours_of_any_library(asarray, blobs, weights):
+    X, y, queries = (asarray(array) for array in blobs)
+    model = MoveLabeledClassifier(5, weights=weights).fit(X, y)
+    found = model.predict(queries, neighbors=model.kneighbors(queries))
+    np.testing.assert_array_equal(to_numpy(found), to_numpy(model.predict(queries)))
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
 def test_precomputed_neighbours(blobs, weights):
     X, y, queries = blobs
     model = MoveLabeledClassifier(5, weights=weights).fit(X, y)
@@ -362,6 +370,9 @@ def test_a_failed_fit_leaves_the_model_as_it_was(blobs):
     with pytest.raises(ValueError, match="n_neighbors = 100"):
         model.set_params(n_neighbors=100).fit(X, y)
     np.testing.assert_array_equal(model.set_params(n_neighbors=3).predict(queries), before)
+    with pytest.raises(ValueError, match="no pair to learn from"):
+        model.fit(X, y, targets=np.full((60, 1), -1))
+    np.testing.assert_array_equal(model.predict(queries), before)
 
 
 # Daily use

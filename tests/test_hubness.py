@@ -29,7 +29,8 @@ def neighbors(rng):
 def test_every_measure_same_as_loops(asarray, neighbors, rng):
     objects, queries = rng.integers(0, 3, 50), rng.integers(0, 3, 80)
     counts = reference.k_occurrence(neighbors, 50)
-    report = measure_hubness(asarray(neighbors), 50, object_labels=objects, query_labels=queries)
+    labels = {"object_labels": asarray(objects), "query_labels": asarray(queries)}
+    report = measure_hubness(asarray(neighbors), 50, **labels)
     np.testing.assert_array_equal(to_numpy(report.occurrence), counts)
     assert report.skewness == pytest.approx(reference.skewness(counts))
     assert report.skewness == pytest.approx(skew(counts))

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 Array = Any
 
-WORKERS = 4
+WORKERS = 4  # blocks worked on side by side
 
 
 def is_foreign(value: object) -> bool:
@@ -131,10 +131,8 @@ def input_rounding(array: Array) -> float:
         return 0.0
     try:
         return {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[xp.get_float32_matmul_precision()]
-    except (
-        RuntimeError
-    ):  # set through torch's newer interface, which this one refuses to read: assume the worst
-        return 2.0**-7
+    except RuntimeError:
+        return 2.0**-7  # set through torch's newer interface, which this one does not read: assume the worst
 
 
 @cache

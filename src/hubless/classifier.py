@@ -105,9 +105,10 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         indices = check_neighbors(indices, self.moved_.shape[0], like=self.moved_)
         if bool(namespace(indices).any(indices < 0)):
             raise ValueError("neighbors must name an object in every place; got -1. Search for fewer.")
-        if X is not None and len(X) != indices.shape[0]:
+        n_queries = indices.shape[0] if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+        if n_queries != indices.shape[0]:
             raise ValueError(
-                f"neighbors must have one row per query; got {indices.shape[0]} for {len(X)} queries."
+                f"neighbors must have one row per query; got {indices.shape[0]} for {n_queries} queries."
             )
         if self.weights == "uniform":
             return None, indices
@@ -127,8 +128,8 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         return tags
 
     def _store(self, classes: Array, labeled: Labeled, penalty: Penalty) -> None:
-        self.classes_ = classes
-        self.W_, self.mean_, self.alpha_ = learn_from_labels(labeled, penalty, self.center)
+        learned = learn_from_labels(labeled, penalty, self.center)  # may refuse, and must then leave no trace
+        self.classes_, (self.W_, self.mean_, self.alpha_) = classes, learned
         self.moved_ = move(labeled.X, self.W_, self.mean_)
         self.codes_, self.weights_ = labeled.codes, labeled.weights
         self.n_singletons_ = labeled.n_without_target()

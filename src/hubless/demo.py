@@ -1,6 +1,6 @@
 """The main job on data that comes with scikit-learn: Euclidean, Move-query and Move-labeled side by side."""
 
-from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ Next:
 
 def compare(n_splits: int = 3) -> list[dict[str, Any]]:
     """One row per dataset and method: mean and standard error over the splits."""
-    work = list(_cells(n_splits))
+    work = list(product(DATASETS, range(n_splits), METHODS))
     rows: dict[tuple[str, str], list[Result]] = {}
     shapes = {}
     for name, seed, method in tqdm(work, desc="comparing", leave=False, disable=None):
@@ -47,10 +47,6 @@ def compare(n_splits: int = 3) -> list[dict[str, Any]]:
         shapes[name] = X.shape
         rows.setdefault((name, method), []).append(run(method, X, y, test_X, test_y, seed))
     return [_row(name, method, shapes[name], cells) for (name, method), cells in rows.items()]
-
-
-def _cells(n_splits: int) -> Iterator[tuple[str, int, str]]:
-    return ((name, seed, m) for name in DATASETS for seed in range(n_splits) for m in METHODS)
 
 
 def _split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -63,15 +59,14 @@ def _split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 def _row(name: str, method: str, shape: tuple[int, int], cells: list[Result]) -> dict[str, Any]:
     accuracy = np.array([cell.accuracy for cell in cells])
+    error = float(accuracy.std(ddof=1) / len(cells) ** 0.5) if len(cells) > 1 else None
     return {
         "dataset": name,
         "objects": shape[0],
         "dimension": shape[1],
         "method": SHOWN.get(method, method),
         "accuracy": float(accuracy.mean()),
-        "accuracy_standard_error": float(accuracy.std(ddof=1) / len(cells) ** 0.5)
-        if len(cells) > 1
-        else None,
+        "accuracy_standard_error": error,
         "skewness": float(np.mean([cell.skewness for cell in cells])),
         "fit_seconds": float(np.median([cell.fit_seconds for cell in cells])),
         "splits": len(cells),

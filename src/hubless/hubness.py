@@ -147,6 +147,7 @@ def measure_hubness(
     if (object_labels is None) != (query_labels is None):
         raise ValueError("bad occurrences need object_labels and query_labels; got one of the two.")
     if object_labels is not None:
+        object_labels = to_numpy(object_labels)
         if len(object_labels) != n_objects:
             raise ValueError(
                 f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."

@@ -68,9 +68,9 @@ def check_points(
 def check_matrix(X: Any, name: str) -> Array:
     """X as a finite float matrix, for functions that have no estimator."""
     _refuse_sparse(X)
-    return (
-        _check_foreign(X, name, 1) if is_foreign(X) else check_array(X, dtype=_float_type(X), input_name=name)
-    )
+    if is_foreign(X):
+        return _check_foreign(X, name, min_rows=1)
+    return check_array(X, dtype=_float_type(X), input_name=name)
 
 
 def _float_type(X: Any) -> Any:
@@ -132,7 +132,7 @@ def check_weights(weights: Any, X: Array) -> Array | None:
     if weights is None:
         return None
     n = X.shape[0]
-    host = to_numpy(weights) if is_foreign(weights) else np.asarray(weights)
+    host = to_numpy(weights)
     if host.ndim == 0:
         host = np.full(n, host)
     host = check_array(host, dtype=np.float64, ensure_2d=False, input_name="sample_weight", allow_nd=True)
@@ -157,8 +157,7 @@ def check_count(name: str, value: Any) -> int:
 
 def check_counts(name: str, values: Any) -> tuple[int, ...]:
     """Whole numbers of at least 1, rising, each once."""
-    values = values if np.iterable(values) and not isinstance(values, str) else [values]
-    found = tuple(sorted({check_count(f"each of {name}", value) for value in values}))
+    found = tuple(sorted({check_count(f"each of {name}", value) for value in _as_list(values)}))
     if not found:
         raise ValueError(f"{name} must hold at least one number; got none.")
     return found
@@ -175,14 +174,18 @@ def check_alpha(alpha: Any) -> Penalty:
 
 def check_alphas(alphas: Any) -> tuple[Penalty, ...]:
     """Several λ, rising, each once."""
-    alphas = alphas if np.iterable(alphas) and not isinstance(alphas, str) else [alphas]
-    alphas = list(alphas)
-    if not alphas:
-        raise ValueError(f"alphas must be a sequence of numbers of at least 0; got {alphas!r}.")
-    return tuple(sorted({check_alpha(alpha) for alpha in alphas}))
+    found = tuple(sorted({check_alpha(alpha) for alpha in _as_list(alphas)}))
+    if not found:
+        raise ValueError("alphas must be a sequence of numbers of at least 0; got none.")
+    return found
+
+
+def _as_list(values: Any) -> list[Any]:
+    """A sequence as it is, one value as a list of one."""
+    return list(values) if np.iterable(values) and not isinstance(values, str) else [values]
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """One of a few names."""
-    if not any(value is option or value == option for option in allowed):
+    if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")

@@ -65,7 +65,7 @@ def moments_of_pairs(
 ) -> Moments:
     """Moments of the pairs (X[i], Z[i]); X and Z of shape (pairs, d), weights of shape (pairs,) and ≥ 0."""
     xp = namespace(X, Z)
-    origin = _origin(X, origin)
+    origin = as_origin(X, origin)
 
     def batch(part: slice) -> Moments:
         x, z = (xp.astype(array[part, :], xp.float64) - origin for array in (X, Z))
@@ -93,9 +93,8 @@ def moments_of_targets(
     targets: A needs only the sum of each row's targets, K only how often each object is one.
     """
     xp, n = namespace(X, targets), X.shape[0]
-    origin = _origin(X, origin)
-    weight = xp.ones((n,), dtype=xp.float64, device=compat.device(X))
-    weight = weight if weights is None else xp.astype(weights, xp.float64)
+    origin = as_origin(X, origin)
+    weight = as_weights(X, weights)
     source, target = pairs(targets)
     as_source = count(source, n, xp.take(weight, source))  # Σ w of the pairs in which object i is the source
     as_target = count(target, n, xp.take(weight, source))  # diagonal of K = diag(Jᵀe)
@@ -116,7 +115,16 @@ def moments_of_targets(
     return reduce(add, map(batch, blocks(n, ROWS)))
 
 
-def _origin(X: Array, origin: Array | None) -> Array:
+def as_weights(X: Array, weights: Array | None) -> Array:
+    """Weights of the rows of X in float64, or ones; shape (n,)."""
+    xp = namespace(X)
+    if weights is None:
+        return xp.ones((X.shape[0],), dtype=xp.float64, device=compat.device(X))
+    return xp.astype(weights, xp.float64)
+
+
+def as_origin(X: Array, origin: Array | None = None) -> Array:
+    """A point of the space of X in float64, or its origin; shape (d,)."""
     xp = namespace(X)
     if origin is None:
         return xp.zeros((X.shape[1],), dtype=xp.float64, device=compat.device(X))

@@ -6,10 +6,8 @@ the mover, so raw queries stay valid in the original space.
 
 from typing import NamedTuple
 
-import array_api_compat as compat
-
 from .arrays import Array, blocks, namespace
-from .moments import Moments, moments_of_pairs, moments_of_targets
+from .moments import Moments, as_origin, as_weights, moments_of_pairs, moments_of_targets
 from .solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
 from .targets import Labeled, pairs
 
@@ -19,11 +17,8 @@ ROWS = 8192  # objects moved at once
 # μ = Σ w x / Σ w
 def weighted_mean(X: Array, weights: Array | None = None) -> Array:
     """Mean of the rows of X in float64; shape (d,)."""
-    xp, n = namespace(X), X.shape[0]
-    w = xp.ones((n,), dtype=xp.float64, device=compat.device(X))
-    w = w if weights is None else xp.astype(weights, xp.float64)
-    total = xp.zeros((X.shape[1],), dtype=xp.float64, device=compat.device(X))
-    for rows in blocks(n, ROWS):
+    xp, w, total = namespace(X), as_weights(X, weights), as_origin(X)
+    for rows in blocks(X.shape[0], ROWS):
         total = total + w[rows] @ xp.astype(X[rows, :], xp.float64)
     return total / xp.sum(w)
 
@@ -85,16 +80,17 @@ def problem_of_targets(
 ) -> RidgeProblem:
     """The problem of moving targets toward their object (Eq. 5), or with `reverse` it to them (Eq. 9)."""
     xp = namespace(X, targets, mean)
-    source, target = pairs(targets)
-    if source.shape[0] == 0:
+    n_pairs = int(xp.sum(xp.astype(targets >= 0, xp.int64)))
+    if n_pairs == 0:
         raise ValueError(
             "there is no pair to learn from: every object is alone in its class, or has no precomputed "
             "target. Give more objects per class, or pairs of your own to MoveLabeled.fit_pairs."
         )
-    if source.shape[0] >= X.shape[1]:
+    if n_pairs >= X.shape[1]:
         return _finite(
             RidgeProblem(moments_of_targets(X, targets, weights, mean, reverse=reverse), None, None)
         )
+    source, target = pairs(targets)
     x, z = xp.take(X, source, axis=0), xp.take(X, target, axis=0)
     w = None if weights is None else xp.take(weights, source)
     return problem_of_pairs(z, x, w, mean) if reverse else problem_of_pairs(x, z, w, mean)
@@ -120,8 +116,7 @@ class LinearMap(NamedTuple):
 
 def centre(X: Array, weights: Array | None, center: bool) -> Array:
     """μ: the mean of the objects, or the origin; (d,) in float64."""
-    mean = weighted_mean(X, weights)
-    return mean if center else namespace(mean).zeros_like(mean)
+    return weighted_mean(X, weights) if center else as_origin(X)
 
 
 def learn_from_labels(

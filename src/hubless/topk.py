@@ -191,10 +191,9 @@ def _block_minima(xp: Any, value: Array, k: int) -> Array:
     """Minimum of every block of columns, of at least 4k blocks; columns left over stand for themselves."""
     m, n = value.shape
     size = max(1, min(BLOCK, n // (4 * k)))
-    blocks = n // size
-    head = xp.reshape(value[:, : size * blocks], (m, size, blocks)) if size > 1 else value[:, None, :]
-    minima = xp.min(head, axis=1)
-    return xp.concat([minima, value[:, size * blocks :]], axis=1) if size * blocks < n else minima
+    whole = n // size * size  # columns that fill blocks
+    minima = xp.min(xp.reshape(value[:, :whole], (m, size, n // size)), axis=1) if size > 1 else value
+    return xp.concat([minima, value[:, whole:]], axis=1) if whole < n else minima
 
 
 def _sorted_by(xp: Any, *keys: Array) -> Array:

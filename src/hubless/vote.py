@@ -6,7 +6,7 @@ import array_api_compat as compat
 
 from .arrays import Array, blocks, count, namespace
 
-CELLS = 1 << 22  # numbers compared at once
+CELLS = 1 << 22  # votes held at once
 
 
 # w_j = d_1 / d_j, which is proportional to 1 / d_j and cannot overflow; at distance 0, w_j = [d_j = 0]
