@@ -16,6 +16,7 @@ from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import k_occurrence, skewness
 from .selection import Grid, best_setting, feasible_neighbors, folds
 from .solve import Penalty
+from .targets import same_class_targets
 from .topk import search
 from .transformer import MoveQuery
 from .vote import vote
@@ -52,12 +53,14 @@ def run(
     return Result(method, accuracy, skew, chosen - start, fitted - chosen, n_neighbors, alpha)
 
 
-def _fitted(method: str, X: np.ndarray, y: np.ndarray, alpha: float | None) -> tuple[Array, Any]:
+def _fitted(
+    method: str, X: np.ndarray, y: np.ndarray, alpha: float | None, targets: Array | None = None
+) -> tuple[Array, Any]:
     """The stored objects and the function that queries pass before they are searched."""
     if method == "original metric":
         return X, np.asarray
     if method == "Move-query":
-        return X, MoveQuery(alpha).fit(X, y).transform
+        return X, MoveQuery(alpha).fit(X, y, targets=targets).transform
     return MoveLabeledClassifier(alpha=alpha, n_neighbors=1).fit(X, y).moved_, np.asarray
 
 
@@ -72,10 +75,13 @@ def _choose(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[int, 
     penalties = Grid.default_penalties() if method == "Move-query" else (Penalty(0.0, relative=False),)
     scores = np.empty((len(parts), 1, len(penalties), len(ks)))
     for i, (train, test) in enumerate(parts):
-        unit = MoveQuery().fit(X[train], y[train]).alpha_ if method == "Move-query" else 0.0
+        own, own_y, targets, unit = X[train], y[train], None, 0.0
+        if method == "Move-query":
+            targets = same_class_targets(own, own_y)  # the same for every λ
+            unit = MoveQuery().fit(own, own_y, targets=targets).alpha_
         for j, penalty in enumerate(penalties):
-            stored, move_queries = _fitted(method, X[train], y[train], penalty.absolute(unit))
+            stored, move_queries = _fitted(method, own, own_y, penalty.absolute(unit), targets)
             found = search(move_queries(X[test]), stored, max(ks), return_distance=False)
-            scores[i, 0, j] = [np.mean(winner == y[test]) for winner in vote(y[train][found], ks=ks)]
+            scores[i, 0, j] = [np.mean(winner == y[test]) for winner in vote(own_y[found], ks=ks)]
     (_, penalty, k), _ = best_setting(scores, Grid((1,), penalties, ks))
     return k, penalty.absolute(MoveQuery().fit(X, y).alpha_) if method == "Move-query" else None
