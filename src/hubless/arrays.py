@@ -4,7 +4,7 @@ Every formula of hubless starts with `xp = namespace(...)` and then speaks the s
 standard lacks and the hot loops need is here, once per library. This is the only file that names torch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Lock
@@ -12,6 +12,7 @@ from typing import Any
 
 import array_api_compat as compat
 import numpy as np
+import scipy.sparse
 from threadpoolctl import ThreadpoolController
 
 Array = Any
@@ -70,6 +71,39 @@ def convert(array: Array, like: Array) -> Array:
     return xp.asarray(host, device=device)
 
 
+def place(array: np.ndarray, device: str) -> Array:
+    """A NumPy array for "cpu", else a torch tensor on the device, "cuda" say."""
+    if device == "cpu":
+        return array
+    return _torch().asarray(np.ascontiguousarray(array), device=device)
+
+
+def is_on_cpu(array: Array) -> bool:
+    """Whether the processor itself holds and computes `array`."""
+    return not (compat.is_torch_array(array) and array.is_cuda)
+
+
+def synchronize(array: Array) -> None:
+    """Wait until the device of `array` has done what it was told: the clock may be read then."""
+    if compat.is_torch_array(array) and array.is_cuda:
+        _torch().cuda.synchronize(array.device)
+
+
+def device_name(device: str) -> str:
+    """What an accelerator calls itself."""
+    return str(_torch().cuda.get_device_name(device)) if device.startswith("cuda") else device
+
+
+def _torch() -> Any:
+    try:
+        from array_api_compat import torch
+    except ImportError as error:
+        raise ImportError(
+            "devices other than the CPU need torch: install it with pip install 'hubless[torch]'."
+        ) from error
+    return torch
+
+
 def lift(array: Array) -> Array:
     """Floats of 32 and 64 bits as they are, shorter floats as float32, integers and booleans as float64."""
     xp = namespace(array)
@@ -124,6 +158,16 @@ def count(index: Array, size: int, weights: Array | None = None) -> Array:
     return convert(np.bincount(to_numpy(index), weights=host, minlength=size), index)
 
 
+def sparse_rows(rows: Array, columns: Array, weights: Array, n_rows: int, X: Array) -> Array:
+    """Σ over the places (row, column) of weight · X[column], gathered by row; shape (n_rows, d)."""
+    if compat.is_torch_namespace(namespace(X)):
+        gathered = weights[:, None] * X[columns]
+        return X.new_zeros((n_rows, X.shape[1])).index_add_(0, rows, gathered)
+    places = (to_numpy(rows), to_numpy(columns))
+    matrix = scipy.sparse.csr_array((to_numpy(weights), places), shape=(n_rows, X.shape[0]))
+    return convert(matrix @ to_numpy(X), X)
+
+
 def input_rounding(array: Array) -> float:
     """Relative rounding of factors before a float32 product: 0 unless torch may use TF32 or bfloat16."""
     xp = namespace(array)
@@ -149,18 +193,23 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 
 
 def map_blocks(xp: Any, function: Callable[[slice], Any], n: int, size: int) -> list[Any]:
-    """[function(block) for block in blocks(n, size)], for NumPy on several threads.
+    """[function(block) for block in blocks(n, size)], for NumPy on several threads."""
+    return map_threads(xp, function, list(blocks(n, size)))
 
-    A NumPy pass that is not a matrix product runs on one core, so up to WORKERS blocks run side by side (more
+
+def map_threads(xp: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """[function(item) for item in items], for NumPy on several threads.
+
+    A NumPy pass that is not a matrix product runs on one core, so up to WORKERS items run side by side (more
     would need more memory) and share the threads of BLAS. torch spreads every operation itself, and so does a
     caller that has threads of its own.
     """
-    if not compat.is_numpy_namespace(xp) or n <= size or not _limiting.acquire(blocking=False):
-        return [function(block) for block in blocks(n, size)]
+    if not compat.is_numpy_namespace(xp) or len(items) < 2 or not _limiting.acquire(blocking=False):
+        return [function(item) for item in items]
     try:
         threads = max((library["num_threads"] for library in _blas().info()), default=1)
         workers = min(threads, WORKERS)
         with _blas().limit(limits=threads // workers), ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, blocks(n, size)))
+            return list(pool.map(function, items))
     finally:
         _limiting.release()

@@ -6,10 +6,13 @@ A matrix of targets has one row per object and one column per target, nearest fi
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
+import numpy as np
 
-from .arrays import Array, count, namespace
+from .arrays import Array, count, map_threads, namespace, to_numpy
 from .neighbors import check_neighbors
 from .topk import search
+
+LARGE_CLASS = 4096
 
 
 # T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
@@ -31,11 +34,16 @@ def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
     xp = namespace(X, codes)
     order = xp.argsort(codes, stable=True)  # class by class, and by index inside a class
     sizes = count(codes, int(xp.max(codes)) + 1)
-    found, start = [], 0
-    for size in (int(s) for s in sizes):
-        members = order[start : start + size]
-        found.append(_targets_of_class(xp, X, members, n_targets))
-        start += size
+    ends = np.cumsum(to_numpy(sizes))
+    members = [order[int(end - size) : int(end)] for end, size in zip(ends, to_numpy(sizes), strict=True)]
+
+    def targets_of(own: Array) -> Array:
+        return _targets_of_class(xp, X, own, n_targets)
+
+    # A large class is worth all threads; small ones run side by side.
+    large = {i: targets_of(own) for i, own in enumerate(members) if own.shape[0] > LARGE_CLASS}
+    small = iter(map_threads(xp, targets_of, [own for own in members if own.shape[0] <= LARGE_CLASS]))
+    found = [large[i] if i in large else next(small) for i in range(len(members))]
     return xp.take(xp.concat(found), xp.argsort(order), axis=0)
 
 

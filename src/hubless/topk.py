@@ -12,7 +12,7 @@ from .arrays import Array, blocks, count, input_rounding, kth_smallest, map_bloc
 QUERY_ROWS = 256  # queries of one product: enough for a fast product, few enough to stay in cache
 OBJECT_ROWS = 16_384  # objects of one product
 BLOCK = 64  # columns that share one minimum
-SAMPLE = 1024  # objects looked at to choose the origin and the unit of the products
+SAMPLE = 256  # objects looked at to choose the origin and the unit of the products
 MAX_CANDIDATES = 1 << 20  # (query, object) candidates held at once, by each thread
 PAIR_NUMBERS = 1 << 20  # numbers gathered at once for direct differences
 
