@@ -140,3 +140,17 @@ def classify(X, y, queries, k, alpha, n_targets=1, center=True):
     moved = move(X, solve(A, K, alpha), mu)
     _, neighbors = nearest(queries, moved, k)
     return vote(np.asarray(y)[neighbors])
+
+
+def lmnn_loss(X, y, target_rows, push, L):
+    """Weinberger & Saul's objective, term by term."""
+    Z = [L @ x for x in X]
+    total = 0.0
+    for i, row in enumerate(target_rows):
+        for j in (j for j in row if j >= 0):
+            pull = distance(Z[i], Z[j]) ** 2
+            total += (1 - push) * pull
+            for other in range(len(Z)):
+                if y[other] != y[i]:
+                    total += push * max(0.0, 1 + pull - distance(Z[i], Z[other]) ** 2)
+    return total

@@ -164,7 +164,9 @@ def check_counts(name: str, values: Any) -> tuple[int, ...]:
 
 
 def check_alpha(alpha: Any) -> Penalty:
-    """λ ≥ 0, or "scale" for the mean eigenvalue."""
+    """λ ≥ 0, "scale" for the mean eigenvalue, or a Penalty, as it is."""
+    if isinstance(alpha, Penalty):
+        return alpha
     if isinstance(alpha, str) and alpha == "scale":
         return Penalty(1.0, relative=True)
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:

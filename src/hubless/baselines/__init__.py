@@ -1,0 +1,8 @@
+"""The Mahalanobis learners that the paper compares with, and the controls a reviewer would ask for."""
+
+from .dml_eig import DMLeig
+from .itml import ITML
+from .lmnn import LMNN
+from .scale import Scale
+
+__all__ = ["ITML", "LMNN", "DMLeig", "Scale"]
