@@ -27,7 +27,7 @@ class Grid(NamedTuple):
     """The settings to compare, each axis rising."""
 
     n_targets: tuple[int, ...]
-    penalties: tuple[Penalty, ...]
+    penalties: tuple[Any, ...]  # of Penalty; other methods put their own settings here
     n_neighbors: tuple[int, ...]
 
     @staticmethod
@@ -136,7 +136,7 @@ def _accuracy(winners: Array, truth: Array, weights: Array | None) -> float:
     return float(np.average(right, weights=None if weights is None else to_numpy(weights)))
 
 
-def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Penalty, int], float]:
+def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Any, int], float]:
     """The setting of the highest mean score; equal ones go to fewer targets, larger λ, fewer neighbours."""
     if np.isnan(scores).all():
         raise ValueError(
