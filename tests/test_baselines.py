@@ -101,12 +101,25 @@ def test_lmnn_goes_at_least_as_low_as_metric_learn(name, load):
     assert reference.lmnn_loss(X, y, targets, 0.5, model.components_) <= 1.001 * theirs
 
 
-def test_lmnn_start_is_the_best_multiple_of_the_identity(three_classes):
-    own = problem(*three_classes)
+@pytest.mark.parametrize("n_targets", [1, 5])
+def test_lmnn_start_is_the_best_multiple_of_the_identity(three_classes, n_targets):
+    own = problem(*three_classes, n_targets)
     start = lmnn.start(own)
     best = reference.lmnn_loss(*own[:2], own.targets, 0.5, start)
     for factor in (0.5, 0.8, 1.25, 2):
         assert reference.lmnn_loss(*own[:2], own.targets, 0.5, factor * start) > best
+
+
+def test_lmnn_tells_its_objective_in_float32_between_far_groups(rng):
+    group = np.repeat([0.0, 1e4], 75)[:, None]
+    X = (rng.standard_normal((150, 4)) + group).astype(np.float32)
+    y = np.tile([0, 1, 2], 50)
+    model = LMNN().fit(X, y)
+    centred = X.astype(float) - X.astype(float).mean(axis=0)
+    truth = reference.lmnn_loss(
+        centred, y, reference.targets(centred, y, 1), 0.5, model.components_.astype(float)
+    )
+    assert model.history_[-1] == pytest.approx(truth, rel=1e-2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -179,6 +192,15 @@ def test_itml_samples_what_it_says(rng):
     assert set(bounds[signs > 0]) == {bounds.min()}
 
 
+@pytest.mark.parametrize("minority", [1, 2, 50])
+def test_itml_samples_two_classes_however_rare_one_is(rng, minority):
+    X = rng.standard_normal((1000, 3))
+    _, signs, _ = itml.sample_constraints(X, (np.arange(1000) < minority).astype(int), 80, 0)
+    assert (signs < 0).sum() == 40
+    assert 38 <= (signs > 0).sum() <= 40  # an object may be drawn as its own partner
+    assert len(itml.sample_constraints(X, np.arange(1000) % 2, 1, 0).signs) == 1
+
+
 def test_itml_stays_near_the_identity_for_small_gamma():
     X, y = load_iris(return_X_y=True)
     far, near = (ITML(gamma, random_state=0).fit(X, y).get_mahalanobis_matrix() for gamma in (1.0, 1e-6))
@@ -246,7 +268,46 @@ def test_dml_eig_whitening_makes_similar_pairs_spread_equally(rng):
     np.testing.assert_allclose(moved.T @ moved / 200, np.eye(4), atol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dml_eig_with_identical_objects(dtype):
+    """Classes of one point each are kept apart; objects of two classes at one point do no harm."""
+    X, y = np.repeat(np.eye(3), 5, axis=0).astype(dtype), np.repeat([0, 1, 2], 5)
+    model = DMLeig().fit(X, y)
+    moved = model.transform(np.eye(3, dtype=dtype))
+    assert np.isfinite(model.history_).all()
+    assert all(np.linalg.norm(moved[i] - moved[j]) > 0.1 for i, j in ((0, 1), (0, 2), (1, 2)))
+    rng = np.random.default_rng(0)
+    mixed = DMLeig().fit(np.eye(40, dtype=dtype)[rng.integers(0, 40, 300)], rng.integers(0, 3, 300))
+    assert np.isfinite(mixed.components_).all()
+
+
 # All
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("scale", [1e-25, 1e-8, 1e12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_learners_do_not_depend_on_the_unit(learner, scale, dtype):
+    X, y = load_wine(return_X_y=True)
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(dtype)
+    vote = {}
+    for name, factor in (("own", 1), ("other", scale)):
+        stored = learner.fit(X * dtype(factor), y).transform(X * dtype(factor)).astype(np.float64)
+        vote[name] = KNeighborsClassifier(5).fit(stored, y).score(stored, y)
+    assert vote["other"] == pytest.approx(vote["own"], abs=0.03)
+    assert vote["own"] > 0.97
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_identical_objects_are_refused(learner):
+    with pytest.raises(ValueError, match="all 4 objects are identical"):
+        learner.fit(np.ones((4, 2)), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("learner", [LMNN(400, max_iter=2), DMLeig(n_neighbors=400, max_iter=2)])
+def test_more_neighbours_than_there_are(learner, three_classes):
+    X, y = three_classes
+    assert np.isfinite(learner.fit(X, y).components_).all()
 
 
 @pytest.mark.parametrize(
@@ -283,9 +344,11 @@ def test_learners_are_as_good_on_digits_as_metric_learn():
         (LMNN(push=1.0), "push must lie between 0 and 1; got 1.0"),
         (LMNN(n_targets=0), "n_targets must be a whole number of at least 1; got 0"),
         (LMNN(max_iter=0), "max_iter"),
-        (ITML(gamma=0.0), "gamma must be a number above 0; got 0.0"),
+        (ITML(gamma=0.0), "gamma must be a finite number above 0; got 0.0"),
+        (ITML(gamma=np.inf), "gamma must be a finite number above 0; got inf"),
         (ITML(n_constraints=-1), "n_constraints must be a whole number"),
-        (DMLeig(mu=-1), "mu must be a number above 0; got -1"),
+        (DMLeig(mu=-1), "mu must be a finite number above 0; got -1"),
+        (DMLeig(mu=np.inf), "mu must be a finite number"),
         (DMLeig(n_neighbors=0), "n_neighbors must be"),
     ],
 )

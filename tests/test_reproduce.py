@@ -30,6 +30,7 @@ def test_whole_harness_killed_half_way_and_resumed(data_dir, tmp_path):
     """Iris and 300 documents of RCV, every method, two splits; SIGKILL once some cells are there."""
     out = tmp_path / "raw"
     work = command(out, "--datasets", "iris", "rcv", "--rows", "300", "--splits", "2", "--dim", "20")
+    work += ["--methods", *METHODS]
     started = subprocess.Popen(
         work, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -50,16 +51,12 @@ def test_whole_harness_killed_half_way_and_resumed(data_dir, tmp_path):
     assert {name: after[name].stat().st_mtime_ns for name in before} == before  # nothing was done twice
     cells = plan(["iris", "rcv"], METHODS, 2, 20)
     wanted = {str(cell.path(out).relative_to(out)) for cell in cells}
-    timed = {
-        str(cell.path(out, of_time=True).relative_to(out))
-        for cell in cells
-        if cell.method != "original-metric"
-    }
+    trained = [cell for cell in cells if cell.method not in ("original-metric", "scale")]
+    timed = {str(cell.path(out, of_time=True).relative_to(out)) for cell in trained}
     assert set(after) == wanted | timed
     entries = [json.loads(path.read_text()) for path in after.values()]
     assert {entry["status"] for entry in entries} == {"done"}
     assert {entry["n_objects"] for entry in entries} == {150, 300}
-    assert not list(out.rglob(".*"))  # no leftovers
 
     written = tables.write(out, tmp_path / "tables")
     assert {path.name for path in written} >= {"results.md", "tables.tex", "tables.csv", "tables.json"}
@@ -124,6 +121,75 @@ def test_failing_cell_is_recorded_stops_nothing_and_is_tried_again(data_dir, tmp
     assert {entry["status"] for entry in json.loads(capsys.readouterr().out)} == {"done"}
 
 
+def die_of_scale(cell, options):
+    if cell.method == "scale":
+        os._exit(1)  # as a process ends that the system kills for its memory
+    return reproduce.run_cell(cell, options)
+
+
+def test_killed_job_is_recorded_and_the_others_finish(data_dir, tmp_path):
+    cells = plan(["iris"], FAST, 1, 300)
+    found = list(reproduce._finished(die_of_scale, cells, Options(tmp_path, data_dir), 2))
+    assert sorted(found) == sorted(cells)
+    status = {cell.method: json.loads(cell.path(tmp_path).read_text())["status"] for cell in cells}
+    assert status == {name: "failed" if name == "scale" else "done" for name in FAST}
+    entry = json.loads(cells[-1].path(tmp_path).read_text())
+    assert entry["error"] == "ChildProcessError: its process was killed, perhaps for want of memory"
+
+
+def test_ctrl_c_stops_jobs(data_dir, tmp_path):
+    more = ("--datasets", "glass", "wine", "iris", "--jobs", "2", "--only", "cells")
+    started = subprocess.Popen(
+        command(tmp_path, *more), start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    while len(files(tmp_path)) < 4:
+        assert started.poll() is None
+        time.sleep(0.02)
+    os.killpg(started.pid, signal.SIGINT)
+    _, told = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "the same command goes on" in told
+    stopped = len(files(tmp_path))
+    assert stopped < 72
+    time.sleep(1)
+    assert len(files(tmp_path)) == stopped  # no job works on unseen
+
+
+def test_stopped_by_hand_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce, "run_cell", interrupt)
+    assert cli.main(["reproduce", "--datasets", "iris", "--out", str(tmp_path)]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_spoilt_file_is_made_again(data_dir, tmp_path):
+    (cell,) = plan(["iris"], ["original-metric"], 1, 300)
+    cell.path(tmp_path).parent.mkdir(parents=True)
+    cell.path(tmp_path).write_text('{"status": "do')
+    reproduce.reproduce([cell], Options(tmp_path, data_dir))
+    assert json.loads(cell.path(tmp_path).read_text())["status"] == "done"
+
+
+def test_time_of_another_choice_is_taken_again(data_dir, tmp_path):
+    (cell,) = plan(["iris"], ["move-query"], 1, 300)
+    options = Options(tmp_path, data_dir)
+    reproduce.reproduce([cell], options)
+    assert reproduce.is_done(cell, options, of_time=True)
+    entry = json.loads(cell.path(tmp_path).read_text())
+    entry["chosen"]["alpha"] = 0.123
+    cell.path(tmp_path).write_text(json.dumps(entry))
+    assert not reproduce.is_done(cell, options, of_time=True)
+
+
+def test_device_that_is_not_there_is_refused(tmp_path, capsys):
+    arguments = ["reproduce", "--datasets", "iris", "--out", str(tmp_path), "--device", "cuda:99"]
+    assert cli.main(arguments) == 1
+    assert "device 'cuda:99' cannot be used" in capsys.readouterr().err
+    assert not files(tmp_path)
+
+
 def test_missing_data_is_recorded_with_its_repair(tmp_path, monkeypatch):
     monkeypatch.setenv("HUBLESS_CACHE", str(tmp_path / "cache"))
     cell = Cell("cub", 300, "original-metric", 0)
@@ -139,6 +205,15 @@ def test_results_of_other_rows_do_not_mix(data_dir, tmp_path, capsys):
     assert cli.main([*arguments, "--rows", "90"]) == 0
     assert cli.main(arguments) == 1
     assert "made with rows=90, now rows=None is asked for" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "{}", '{"status": "do'])
+def test_spoilt_file_is_no_result(tmp_path, content):
+    (cell,) = plan(iter(["iris"]), ["scale"], 1, 300)
+    cell.path(tmp_path).parent.mkdir(parents=True)
+    cell.path(tmp_path).write_text(content)
+    assert not reproduce.is_done(cell, Options(tmp_path))
+    assert reproduce.outcomes([cell], Options(tmp_path)) == []
 
 
 @pytest.mark.parametrize(

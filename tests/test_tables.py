@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -403,15 +402,6 @@ def test_latex_is_escaped_and_balanced(folder):
     ):
         lines = [line for line in body[1].split(r"\\") if "&" in line]
         assert {line.count("&") for line in lines} == {len(body[0]) - 1}
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_latex_compiles(folder, tmp_path):
-    text = tables.latex(tables.read(folder))
-    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{text}\end{{document}}"
-    (tmp_path / "page.tex").write_text(document)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_csv_can_be_read_again(folder):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import __version__, datasets, demo
-from .paper import tables
+from .paper import published, tables
 from .paper.experiment import METHODS
 from .paper.reproduce import PASSES, Options, outcomes, plan, reproduce
 
@@ -16,13 +16,16 @@ Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 when it did its job, 1 when it could not, 2 for a command line that makes no sense."""
+    """Run one verb: 0 when it did its job, 1 when it could not, 2 for a senseless line, 130 for Ctrl-C."""
     options = parser().parse_args(arguments)
     try:
         return options.run(options) or 0
     except (OSError, ValueError, ImportError) as error:
         print(f"hubless: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("hubless: stopped; what was finished is kept, and the same command goes on", file=sys.stderr)
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,8 +62,8 @@ def _add_reproduce(verbs: Verbs) -> None:
         "reproduce",
         help="run the paper's experiments, one raw result per data set, method and split",
         description="Run the paper's experiments. Each cell (data set × method × split) is one small JSON "
-        "file; finished cells are skipped, so a stopped run goes on where it was. When all cells are there, "
-        "training times are measured one at a time. `hubless tables` makes tables of the files.",
+        "file; finished cells are skipped, so a stopped run goes on where it was. When the cells are done, "
+        "their training times are measured one at a time. `hubless tables` makes tables of the files.",
         epilog="examples: hubless reproduce --datasets iris wine --splits 2   |   "
         "hubless reproduce --jobs 4 --out results   |   exit code 1: a cell failed, its file says why",
     )
@@ -76,8 +79,8 @@ def _add_reproduce(verbs: Verbs) -> None:
         "--methods",
         **several,
         choices=tuple(METHODS),
-        default=tuple(METHODS),
-        help=f"of {', '.join(METHODS)} (default: all)",
+        default=tuple(published.METHODS),
+        help=f"of {', '.join(METHODS)} (default: the paper's six)",
     )
     verb.add_argument("--splits", type=_positive, default=4, help="random 70 : 30 splits (default: 4)")
     verb.add_argument("--dim", type=_positive, default=300, help="principal components (default: 300)")

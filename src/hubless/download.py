@@ -148,7 +148,7 @@ def _store_members(stream: IO[bytes], files: Sequence[File], folder: Path) -> No
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that becomes `path` at the end, whole, or leaves no trace."""
+    """A file to write that becomes `path` at the end, whole, or is removed; a kill leaves a hidden part."""
     part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
     try:
         with part.open("xb") as file:

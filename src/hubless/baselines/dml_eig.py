@@ -13,7 +13,7 @@ from scipy.sparse.linalg import eigsh
 
 from ..arrays import Array, blocks, convert, namespace, to_numpy
 from ..inputs import check_count
-from ..targets import pairs, same_class_targets
+from ..targets import labeled_objects, pairs
 from ..topk import search
 from .mahalanobis import Learned, MahalanobisLearner
 
@@ -30,7 +30,7 @@ class Eigen(NamedTuple):
 
 def similar_pairs(X: Array, codes: Array, n_neighbors: int) -> tuple[Array, Array]:
     """Each object with its nearest objects of the same class."""
-    return pairs(same_class_targets(X, codes, n_neighbors))
+    return pairs(labeled_objects(X, codes, n_targets=n_neighbors).targets)
 
 
 def dissimilar_pairs(X: Array, codes: Array, n_neighbors: int) -> tuple[Array, Array]:
@@ -56,8 +56,10 @@ def differences(X: Array, ends: tuple[Array, Array]) -> Array:
 def whitening(similar: Array, ridge: float = 1e-5) -> np.ndarray:
     """The map after which similar pairs spread equally in all directions, with a trace of `ridge` added."""
     spread = to_numpy(similar.T @ similar).astype(np.float64) / similar.shape[0]
+    if not spread.any():  # similar objects are identical: any metric keeps them together
+        return np.eye(len(spread))
     values, vectors = eigh(spread)
-    values = np.clip(values, 0, None) + ridge * max(values.mean(), np.finfo(float).tiny)
+    values = np.clip(values, 0, None) + ridge * values.mean()
     return (vectors / np.sqrt(values)) @ vectors.T
 
 
@@ -86,7 +88,7 @@ def smoothed_eigenvalue(V: Array, mu: float, max_iter: int, tol: float) -> Eigen
 
 def _leading(G: np.ndarray) -> tuple[float, np.ndarray]:
     """The largest eigenvalue and its eigenvector."""
-    if len(G) < 32:  # too small for Lanczos steps to pay
+    if len(G) < 32 or not G.sum(axis=1).any():  # too small for Lanczos steps to pay, or without a start
         values, vectors = eigh(G)
     else:
         values, vectors = eigsh(G, k=1, which="LA", v0=G.sum(axis=1), tol=1e-9)
@@ -177,8 +179,8 @@ class DMLeig(MahalanobisLearner):
         self.tol = tol
 
     def _learn(self, X: Array, codes: Array) -> Learned:
-        if not self.mu > 0:
-            raise ValueError(f"mu must be a number above 0; got {self.mu!r}.")
+        if not 0 < self.mu < np.inf:
+            raise ValueError(f"mu must be a finite number above 0; got {self.mu!r}.")
         k, max_iter = check_count("n_neighbors", self.n_neighbors), check_count("max_iter", self.max_iter)
         xp = namespace(X)
         A = whitening(differences(X, similar_pairs(X, codes, k)))

@@ -40,7 +40,7 @@ class Projected(NamedTuple):
 def sample_constraints(X: np.ndarray, codes: np.ndarray, n_constraints: int, seed: Any) -> Constraints:
     """Random pairs of objects with the 5th or the 95th percentile of squared distances as their bound.
 
-    Half of the pairs are of one class, as far as the sampling finds such pairs, the others of two.
+    Half of the pairs are of one class, the others of two; pairs of identical objects are left out.
     """
     rng, n = check_random_state(seed), len(X)
     probe = _differences(X, rng.randint(n, size=SAMPLE), rng.randint(n, size=SAMPLE))
@@ -52,9 +52,14 @@ def sample_constraints(X: np.ndarray, codes: np.ndarray, n_constraints: int, see
     first = rng.choice(np.flatnonzero(sizes[codes] > 1), size=half)
     mate = starts[codes[first]] + rng.randint(sizes[codes[first]])
     similar = _differences(X, first, order[mate])
-    a, b = rng.randint(n, size=(2, 4 * half))  # two classes of any balance: enough pairs remain of 4 × half
+    a, b = rng.randint(n, size=(2, 4 * half))
     apart = np.flatnonzero(codes[a] != codes[b])[: n_constraints - half]
-    differences = np.concatenate([similar, _differences(X, a[apart], b[apart])])
+    a, b = a[apart], b[apart]
+    if len(a) < n_constraints - half:  # one class has nearly all objects: partners from outside of the class
+        more = rng.randint(n, size=n_constraints - half - len(a))
+        skipped = starts[codes[more]] + sizes[codes[more]] + rng.randint(n - sizes[codes[more]])
+        a, b = np.concatenate([a, more]), np.concatenate([b, order[skipped % n]])
+    differences = np.concatenate([similar, _differences(X, a, b)])
     signs = np.repeat([1.0, -1.0], [len(similar), len(differences) - len(similar)])
     mixed = rng.permutation(len(signs))
     return Constraints(differences[mixed], signs[mixed], np.where(signs > 0, lower, upper)[mixed])
@@ -159,8 +164,8 @@ class ITML(MahalanobisLearner):
         self.random_state = random_state
 
     def _learn(self, X: Array, codes: Array) -> Learned:
-        if not self.gamma > 0:
-            raise ValueError(f"gamma must be a number above 0; got {self.gamma!r}.")
+        if not 0 < self.gamma < np.inf:
+            raise ValueError(f"gamma must be a finite number above 0; got {self.gamma!r}.")
         max_iter = check_count("max_iter", self.max_iter)
         host, classes = to_numpy(X), to_numpy(codes)  # one pair after another: nothing for a device to share
         n_classes = int(classes.max()) + 1

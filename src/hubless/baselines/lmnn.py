@@ -5,7 +5,7 @@ target (impostors) are pushed away. The sum over impostors has n² terms of whic
 objects remember those that are near (an active set), and forget them again when the metric has changed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from ..arrays import (
     Array,
+    blocks,
     convert,
     count,
     is_on_cpu,
@@ -23,13 +24,14 @@ from ..arrays import (
     true_positions,
 )
 from ..inputs import check_count
-from ..targets import same_class_targets
+from ..targets import labeled_objects
 from .mahalanobis import Learned, MahalanobisLearner
 
 ROWS = 256  # objects whose distances to all others a thread of the CPU holds at once: they fit its cache
 CELLS = 1 << 26  # distances held at once by a device, which wants few large steps
 SPARSE = 1 / 32  # a block of rows remembers its impostors if they are fewer than this share of its pairs
 ROUND = 10  # L-BFGS steps between two full looks at all pairs
+NUMBERS = 1 << 22  # of differences held at once by a thread
 SAMPLE = 512  # objects that choose the scale of the start
 
 Pairs = tuple[Array, Array]  # rows, counted from the start of a block, and columns
@@ -93,8 +95,7 @@ def _dense_terms(problem: Problem, Z: Array, norms: Array, reach: Array, rows: s
 def _sparse_terms(problem: Problem, Z: Array, reach: Array, rows: slice, pairs: Pairs) -> _Terms:
     xp, (row, column) = namespace(Z), pairs
     block, height = Z[rows, :], rows.stop - rows.start
-    difference = xp.take(block, row, axis=0) - xp.take(Z, column, axis=0)
-    squared = xp.astype(xp.vecdot(difference, difference, axis=-1), xp.float64)
+    squared = xp.concat([_pair_distances(xp, block, Z, row[part], column[part]) for part in _parts(pairs, Z)])
     times, hinge, violations = xp.zeros_like(squared), 0.0, []
     for t in range(reach.shape[1]):
         slack = xp.clip(xp.take(reach[rows, t], row) - squared, min=0)
@@ -104,6 +105,17 @@ def _sparse_terms(problem: Problem, Z: Array, reach: Array, rows: slice, pairs: 
         hinge += float(xp.sum(slack))
     partners = sparse_rows(row, column, xp.astype(times, Z.dtype), height, problem.X)
     return _Terms(hinge, xp.stack(violations, axis=1), count(column, Z.shape[0], times), partners)
+
+
+def _parts(pairs: Pairs, Z: Array) -> Iterator[slice]:
+    """Slices of the pairs, at least one, whose differences are held at once."""
+    n_pairs = pairs[0].shape[0]
+    return blocks(n_pairs, max(1, NUMBERS // Z.shape[1])) if n_pairs else iter([slice(0, 0)])
+
+
+def _pair_distances(xp: Any, block: Array, Z: Array, row: Array, column: Array) -> Array:
+    difference = xp.take(block, row, axis=0) - xp.take(Z, column, axis=0)
+    return xp.astype(xp.vecdot(difference, difference, axis=-1), xp.float64)
 
 
 def _moved(problem: Problem, L: np.ndarray) -> tuple[Array, Array, Array]:
@@ -178,15 +190,18 @@ def start(problem: Problem) -> np.ndarray:
     norms = xp.vecdot(X, X, axis=-1)
     squared = norms[::step][:, None] + norms[None, :] - 2 * (X[::step, :] @ X.T)
     squared = to_numpy(xp.where(codes[::step][:, None] == codes[None, :], xp.inf, squared))
-    own, near = pulled[:, 0], np.min(squared, axis=1)
-    unit = np.median(near[np.isfinite(own)])  # the answer's order of magnitude is 1 / unit
+    near = np.min(squared, axis=1)[np.isfinite(pulled[:, 0])]
+    unit = np.median(near) if len(near) else 0.0  # the answer's order of magnitude is 1 / unit
     if not unit > 0:
         unit = 1.0
 
     def loss(log_g: float) -> float:
-        g = np.exp(log_g) / unit
-        hinge = np.clip(1 + g * (own[:, None] - squared), 0, None)
-        return (1 - push) * g * own[np.isfinite(own)].sum() + push * hinge[np.isfinite(own)].sum()
+        g, total = np.exp(log_g) / unit, 0.0
+        for own in pulled.T:  # a target each
+            there = np.isfinite(own)
+            hinge = np.clip(1 + g * (own[there, None] - squared[there]), 0, None)
+            total += (1 - push) * g * own[there].sum() + push * hinge.sum()
+        return total
 
     found = minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"maxiter": 20})
     return np.sqrt(np.exp(found.x) / unit) * np.eye(X.shape[1])
@@ -220,6 +235,15 @@ def lmnn(problem: Problem, max_iter: int, tol: float) -> Learned:
         else:  # the round ran into impostors that it did not see: once more, seeing them
             active = union(active, seen, n)
     return Learned(convert(L, problem.X), n_iter, history)
+
+
+def exact_enough(X: Array, targets: Array) -> Array:
+    """X in float64 where float32 products would blur the distances of neighbours, as between far groups."""
+    xp = namespace(X)
+    squared = squared_distances_to_targets(X, targets)
+    near = float(xp.mean(squared[xp.isfinite(squared)]))
+    largest = float(xp.max(xp.vecdot(X, X, axis=-1)))
+    return xp.astype(X, xp.float64) if largest * float(xp.finfo(X.dtype).eps) > 1e-3 * near else X
 
 
 class LMNN(MahalanobisLearner):
@@ -275,4 +299,5 @@ class LMNN(MahalanobisLearner):
         n_targets, max_iter = check_count("n_targets", self.n_targets), check_count("max_iter", self.max_iter)
         if not 0 < self.push < 1:
             raise ValueError(f"push must lie between 0 and 1; got {self.push!r}.")
-        return lmnn(Problem(X, codes, same_class_targets(X, codes, n_targets), self.push), max_iter, self.tol)
+        targets = labeled_objects(X, codes, n_targets=n_targets).targets
+        return lmnn(Problem(exact_enough(X, targets), codes, targets, self.push), max_iter, self.tol)

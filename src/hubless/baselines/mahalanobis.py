@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, count, namespace
 from ..inputs import check_labels, check_points
+from ..movers import centre
 
 
 class Learned(NamedTuple):
@@ -38,8 +39,14 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"two classes, one of them with two objects; got {sizes.shape[0]} class(es) and at most "
                 f"{int(xp.max(sizes))} object(s) in a class."
             )
-        learned = self._learn(X - xp.mean(X, axis=0), codes)  # distances ignore the mean, rounding does not
-        self.components_ = xp.astype(learned.L, X.dtype)
+        # Distances ignore the mean, rounding does not; squares of tiny or huge numbers would leave the range.
+        X = xp.astype(xp.astype(X, xp.float64) - centre(X, None, True), X.dtype)
+        peak = float(xp.max(xp.abs(X)))
+        if peak == 0:
+            raise ValueError(f"all {X.shape[0]} objects are identical: there is no distance to learn from.")
+        unit = 1.0 if 1e-3 < peak < 1e6 else peak
+        learned = self._learn(X / unit, codes)
+        self.components_ = xp.astype(learned.L / unit, X.dtype)
         self.n_iter_, self.history_ = learned.n_iter, learned.history
         return self
 

@@ -112,7 +112,7 @@ def fitted(
 
 
 def choose(method: str, X: Array, y: Array, seed: int) -> Choice:
-    """The setting and k of the highest accuracy in cross-validation; of equal ones, the smaller k."""
+    """The setting and k of the highest accuracy in cross-validation; of equal ones, the last and smallest."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     codes = to_numpy(y)

@@ -64,7 +64,7 @@ class Lane(NamedTuple):
 def draw(rows: list[Row], gains: list[Row], file_format: str = "svg") -> dict[int, bytes]:
     """Drawings of Tables 2, 3 and 4 by their number, without those that have no figure to show.
 
-    `rows` and `gains` are what the functions of these names in `hubless.results` return.
+    `rows` and `gains` are what the functions of these names in `hubless.paper.results` return.
     """
     sketches: dict[int, tuple[Callable[[Figure, list[Row]], None], list[Row]]] = {
         2: (_skewness, [row for row in rows if row.table == 2]),

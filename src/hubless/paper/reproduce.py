@@ -10,9 +10,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -27,9 +29,9 @@ from ..download import replacing
 from . import published
 from .experiment import METHODS, Split, fitted, run
 from .machine import describe
+from .results import UNTRAINED
 
 PASSES = ("cells", "times")
-UNTIMED = ("original-metric",)  # nothing is trained
 REPEATS = 3  # of a fit that takes less than REPEAT_BELOW seconds
 REPEAT_BELOW = 10.0
 
@@ -60,7 +62,7 @@ class Options(NamedTuple):
 
 def plan(names: Iterable[str], methods: Iterable[str], n_splits: int, dim: int) -> list[Cell]:
     """The cells, split by split, so that a stopped run has whole splits."""
-    methods = list(methods)
+    names, methods = list(names), list(methods)
     found = [Cell(d, dim, m, s) for s in range(n_splits) for d in names for m in methods]
     for cell in found:
         if cell.method not in METHODS:
@@ -73,34 +75,51 @@ def plan(names: Iterable[str], methods: Iterable[str], n_splits: int, dim: int) 
 def reproduce(cells: list[Cell], options: Options, jobs: int = 1, passes: Iterable[str] = PASSES) -> None:
     """Run what is not yet there: first the cells, `jobs` at a time, then their times, one at a time."""
     passes = list(passes)
+    _check_device(options.device)
     if "cells" in passes:
         _work(run_cell, [cell for cell in cells if not is_done(cell, options)], options, jobs, "cells")
     if "times" in passes:
-        timed = [cell for cell in cells if cell.method not in UNTIMED and is_done(cell, options)]
+        timed = [cell for cell in cells if cell.method not in UNTRAINED and is_done(cell, options)]
         waiting = [cell for cell in timed if not is_done(cell, options, of_time=True)]
         _work(time_cell, waiting, options, 1, "times")
 
 
+def _check_device(device: str) -> None:
+    try:
+        place(np.zeros(1), device)
+    except (AssertionError, RuntimeError) as error:
+        raise ValueError(f'device {device!r} cannot be used: {error} Use --device cpu, or "cuda".') from error
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A raw result, or None where there is none; what cannot be read was not written here."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"rows", "status"} <= set(found) else None
+
+
 def is_done(cell: Cell, options: Options, of_time: bool = False) -> bool:
-    """Whether the raw file is there and does not tell of a failure, which is worth another try."""
+    """Whether the raw file is there, no failure, which is worth another try, nor the time of another fit."""
     path = cell.path(options.out, of_time)
-    if not path.exists():
+    found = _read(path)
+    if found is None:
         return False
-    found = json.loads(path.read_text(encoding="utf-8"))
     if found["rows"] != options.rows:
         raise ValueError(
             f"{path} was made with rows={found['rows']}, now rows={options.rows} is asked for: results of "
             "different data would mix. Give another --out, or remove that folder."
         )
+    if of_time and found.get("chosen") != (_read(cell.path(options.out)) or {}).get("chosen"):
+        return False
     return bool(found["status"] == "done")
 
 
 def outcomes(cells: list[Cell], options: Options) -> list[dict[str, Any]]:
     """The raw results of the cells and of their times, as far as they are there, each with its file."""
     files = [cell.path(options.out, of_time) for of_time in (False, True) for cell in cells]
-    return [
-        {"file": str(file), **json.loads(file.read_text(encoding="utf-8"))} for file in files if file.exists()
-    ]
+    return [{"file": str(file), **found} for file in files if (found := _read(file)) is not None]
 
 
 def _work(task: Any, cells: list[Cell], options: Options, jobs: int, name: str) -> None:
@@ -119,10 +138,46 @@ def _finished(task: Any, cells: list[Cell], options: Options, jobs: int) -> Iter
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     options = options._replace(threads=options.threads or max(1, cores // jobs))
-    largest_first = sorted(cells, key=_cost, reverse=True)  # so that no long one runs alone at the end
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(task, cell, options) for cell in largest_first]
-        yield from (done.result() for done in as_completed(waiting))
+    waiting = sorted(cells, key=_cost, reverse=True)  # so that no long one runs alone at the end
+    done: set[Cell] = set()
+    with _pool(jobs) as pool:
+        try:
+            for finished in as_completed([pool.submit(task, cell, options) for cell in waiting]):
+                done.add(finished.result())
+                yield finished.result()
+        except BrokenProcessPool:  # a job was killed, and took the others with it
+            yield from (_alone(task, cell, options) for cell in waiting if cell not in done)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C, do not begin what was waiting
+
+
+def _alone(task: Any, cell: Cell, options: Options) -> Cell:
+    """One cell in a process of its own, so that one which is killed is known, recorded and left behind."""
+    try:
+        with _pool(1) as pool:
+            return pool.submit(task, cell, options).result()
+    except BrokenProcessPool:
+
+        def killed(_: Split) -> dict[str, Any]:
+            raise ChildProcessError("its process was killed, perhaps for want of memory")
+
+        return _record(cell, options, killed, of_time=task is time_cell)
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_die_with_parent)
+
+
+def _die_with_parent() -> None:
+    """A job whose parent was killed would work on, unseen, beside the run that resumes."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 # For the estimate of the time left alone: objects, and seconds per 10⁹ numbers n² d on two cores, roughly.

@@ -27,20 +27,30 @@ __all__ = [
     "write",
 ]
 
-COMMANDS = """\
-    hubless reproduce --out benchmarks/results/paper
-    hubless tables benchmarks/results/paper --out docs"""
+FOLDER = "benchmarks/results/paper"
+COMMANDS = (
+    f"    hubless reproduce --out {FOLDER}\n"
+    f"    hubless reproduce --out {FOLDER} --methods scale\n"
+    f"    hubless reproduce --out {FOLDER} --methods nca --datasets {' '.join(paper.DATASETS['UCI'])}\n"
+    f"    hubless tables {FOLDER} --out docs"
+)
+ELSEWHERE = """\
+Cells may run on several machines, as those above did (`--device cuda` where it says so); times may not."""
 MARKS = {True: "✓", False: "✗", None: "?"}
 
 PROTOCOL = """\
 Each data set is split at random into 70 % for training and 30 % for testing, 4 times over; documents and \
 images are reduced to 300 dimensions first, and all data are centred on the training part. The k of k-NN and \
 the parameter of each method (γ of ITML, μ of DML-eig, λ of Move-labeled and Move-query) are chosen by \
-cross-validation on the training part, in 5 folds, or 3 where it has more than 5,000 objects. LMNN, \
-Move-labeled and Move-query have one target per object. The learners are those of `hubless.baselines` with \
-their defaults, which follow the authors'. N10 skewness counts how often each training \
-object is among the 10 nearest of the test queries. Training time is that of one fit with everything chosen, \
-in a pass of its own on one machine."""
+cross-validation on the training part, in 5 folds, or 3 where it has more than 5,000 objects. N10 skewness \
+counts how often each training object is among the 10 nearest of the test queries. Training time is that of \
+one fit with everything chosen, in a pass of its own on one machine.
+
+LMNN, Move-labeled and Move-query have one target per object. The learners are those of `hubless.baselines` \
+with their defaults: LMNN weighs pull and push equally and ends when ten steps gain less than 1 %; ITML \
+samples 40 c (c − 1) pairs for c classes, as its authors' code does, but 20,000 at most, and ends after 50 \
+sweeps at the latest; DML-eig pairs each object with its 3 nearest of its class and of others, and ends \
+after 300 steps at the latest."""
 READING = """\
 Entries are ours, mean ± standard error over the splits, then the paper's figure in parentheses; — where we \
 have none. Bold is the best of the paper's methods in our runs, and all that tie with it as printed. ‡ marks \
@@ -97,7 +107,7 @@ def markdown(results: Results, dim: int = paper.DIMENSION, pictures: tuple[int, 
             for table in tables(results, other, (2, 3)):
                 parts += _markdown_table(table, [])
     parts += ["## Machines and versions", _bullets(machines(results.cells + results.times))]
-    parts += ["## How to make this page", COMMANDS]
+    parts += ["## How to make this page", ELSEWHERE, COMMANDS]
     return "\n\n".join(parts) + "\n"
 
 
