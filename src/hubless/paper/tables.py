@@ -161,7 +161,8 @@ def latex(results: Results, dim: int = paper.DIMENSION) -> str:
 
 def _latex_table(table: Table) -> str:
     caption = _escaped(f"{table.title} (the paper's Table {table.number})")
-    lines = [r"\begin{table}[tp]", r"\centering\footnotesize", rf"\caption{{{caption}}}"]
+    size = r"\centering\scriptsize\setlength{\tabcolsep}{3pt}"  # cells hold two figures each
+    lines = [r"\begin{table}[tp]", size, rf"\caption{{{caption}}}"]
     for block in table.blocks:
         lines += [rf"\par\medskip {_escaped(block.caption)}\par\smallskip", *_latex_block(block)]
     notes = table.notes + [note for block in table.blocks for note in block.notes]
