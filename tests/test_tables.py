@@ -218,10 +218,8 @@ def test_failed_and_missing_cells(folder):
     assert cells(images, "LMNN") == {"CUB†": ("—", "†54.7", False)}
     assert cells(images, "original metric") == {"CUB†": ("63.0", "†51.6", True)}  # one split: no ±
     assert images.notes == [
-        "CUB†, LMNN: failed: MemoryError: {30} GiB | $_#^~\\ ünd λ ☃.",
-        "CUB†, ITML: not run.",
-        "CUB†, DML-eig: not run.",
-        "CUB†, Move-query: not run.",
+        "CUB†: LMNN failed: MemoryError: {30} GiB | $_#^~\\ ünd λ ☃.",
+        "CUB†: ITML, DML-eig, Move-query not run.",
     ]
 
 
@@ -231,9 +229,12 @@ def test_some_splits_missing(folder):
     put(folder, "news", "lmnn", 3, status="failed", error="too\nlong", accuracy=None)
     documents = block(tables.read(folder), 3, "Documents")
     assert documents.caption == "Documents (splits: 3)"
-    assert "News, LMNN: split 3 failed: too long." in documents.notes
-    assert "News, ITML: split 3 not run." in documents.notes
-    assert "News, DML-eig: split 2, 3 not run." in documents.notes
+    assert "News: LMNN split 3 failed: too long." in documents.notes
+    assert "News: ITML split 3 not run." in documents.notes
+    assert (
+        "News: original metric, DML-eig, Move-labeled, Move-query, scale ‡ split 2, 3 not run."
+        in documents.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,8 +283,8 @@ def test_a_learner_without_a_time_is_told(folder):
     assert cells(documents, "LMNN")["News"] == ("—", "1164.7", False)
     assert documents.rows[-1][1][0].ours == "600 ×"
     assert documents.notes == [
-        "News, LMNN: not timed.",
-        "News, fastest Mahalanobis learner / Move-labeled: without LMNN.",
+        "News: LMNN not timed.",
+        "News: fastest Mahalanobis learner / Move-labeled without LMNN.",
     ]
 
 

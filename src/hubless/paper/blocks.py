@@ -95,13 +95,25 @@ def _block(kind: str, own: list[Row]) -> Block:
     for method in dict.fromkeys(row.method for row in own):
         cells = [_cell(place[method, name], best[name]) for name in columns]
         lines.append((_label(place[method, next(iter(columns))]), cells))
-    notes = [f"{columns[row.dataset]}, {_label(row)}: {row.missing}." for row in own if row.missing]
+    notes = _what_is_missing(own, columns)
     for name, limit in best.items():
         winners = [row for row in own if row.dataset == name and not _is_papers(row) and _beats(row, limit)]
         told = ", ".join(f"{_label(row)} {_figure(row)}" for row in winners)
         if told:
             notes.append(f"{columns[name]}: better than the best, {limit}, but not competing: {told}.")
     return Block(BLOCKS[kind] + _splits(own), list(columns.values()), lines, notes)
+
+
+def _what_is_missing(own: list[Row], columns: dict[str, str]) -> list[str]:
+    """A line per reason: methods that lack the same data sets for the same reason stand together."""
+    where: dict[tuple[str, str], list[str]] = {}  # by method and reason
+    for row in own:
+        if row.missing:
+            where.setdefault((_label(row), row.missing), []).append(columns[row.dataset])
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (method, reason), names in where.items():
+        methods.setdefault((", ".join(names), reason), []).append(method)
+    return [f"{names}: {', '.join(who)} {reason}." for (names, reason), who in methods.items()]
 
 
 def _is_papers(row: Row) -> bool:
