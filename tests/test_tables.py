@@ -432,7 +432,7 @@ def test_json_round_trip(folder):
 
 def test_write_makes_everything_and_the_same_again(folder, tmp_path):
     files = tables.write(folder, tmp_path / "deep" / "out")
-    names = "results.md tables.tex tables.csv tables.json table2.svg table3.svg table4.svg"
+    names = "results.md tables.tex tables.csv tables.json table1.svg table2.svg table3.svg table4.svg"
     assert [file.name for file in files] == names.split()
     assert sorted((tmp_path / "deep" / "out").iterdir()) == sorted(files)  # nothing unfinished is left
     before = {file: file.read_bytes() for file in files}
@@ -448,13 +448,13 @@ def test_figures_are_xml_with_text(folder):
     put(folder, "iris", "unheard-of", skewness=0.0)
     results = tables.read(folder)
     drawn = draw(rows(results), gains(results))
-    assert list(drawn) == [2, 3, 4]
+    assert list(drawn) == [1, 2, 3, 4]
     for number, picture in drawn.items():
         root = ElementTree.fromstring(picture)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         text = " ".join(root.itertext())
         assert "News" in text
-        assert ("hollow: the paper's" in text) is (number != 2)
+        assert ("hollow: the paper's" in text) is (number in (3, 4))
         assert ("CUB†" in text) is (number != 4)
         assert "<dc:date>" not in picture.decode()
 
@@ -472,7 +472,7 @@ def test_figures_do_not_depend_on_the_users_settings(folder):
 def test_no_figure_without_numbers(tmp_path):
     put(tmp_path, "iris", "itml", status="failed", error="no", accuracy=None)
     results = tables.read(tmp_path)
-    assert draw(rows(results), gains(results)) == {}
+    assert set(draw(rows(results), gains(results))) <= {1}  # the sizes of the data are known all the same
     assert "| ITML | — (97.8) |" in tables.markdown(results)
 
 

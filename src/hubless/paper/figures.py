@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 4 as drawings; matplotlib is loaded when one is asked for.
+"""Tables 1 to 4 as drawings; matplotlib is loaded when one is asked for.
 
 The same rows give the same bytes: text stays text, ids come from a fixed salt, and no date is written.
 """
@@ -62,11 +62,12 @@ class Lane(NamedTuple):
 
 
 def draw(rows: list[Row], gains: list[Row], file_format: str = "svg") -> dict[int, bytes]:
-    """Drawings of Tables 2, 3 and 4 by their number, without those that have no figure to show.
+    """Drawings of Tables 1 to 4 by their number, without those that have no figure to show.
 
     `rows` and `gains` are what the functions of these names in `hubless.paper.results` return.
     """
     sketches: dict[int, tuple[Callable[[Figure, list[Row]], None], list[Row]]] = {
+        1: (_sizes, [row for row in rows if row.table == 1]),
         2: (_skewness, [row for row in rows if row.table == 2]),
         3: (_gains, gains),
         4: (_seconds, [row for row in rows if row.table == 4 and row.method != SPEED_UP]),
@@ -101,6 +102,33 @@ def _saved(figure: "Figure", file_format: str) -> bytes:
     figure.savefig(file, format=file_format, metadata=metadata)
     # git complains of the blanks that matplotlib leaves at the ends of lines
     return file.getvalue().replace(b" \n", b"\n") if file_format == "svg" else file.getvalue()
+
+
+def _sizes(figure: "Figure", own: list[Row]) -> None:
+    """Objects against classes, a colour for each kind of data."""
+    place = {(row.dataset, row.method): row for row in own}
+    colours = dict(zip(KINDS, ("#7F7F7F", "#0072B2", "#D55E00", "#009E73"), strict=True))
+    figure.set_size_inches(WIDTH, 4)
+    axes = figure.add_subplot()
+    for kind in dict.fromkeys(row.kind for row in own):
+        shown = [row for row in own if row.kind == kind and row.method == "n_objects"]
+        axes.plot(
+            [row.mean or 0 for row in shown],
+            [place[row.dataset, "n_classes"].mean or 0 for row in shown],
+            linestyle="none",
+            marker="o",
+            color=colours[kind],
+            label=BLOCKS[kind],
+        )
+        for row in shown:
+            at = (row.mean or 0, place[row.dataset, "n_classes"].mean or 0)
+            title = row.title + ("†" if row.note else "")
+            axes.annotate(
+                title, at, (5, -11 if kind == "document" else 4), textcoords="offset points", fontsize=8
+            )
+    axes.set(xscale="log", yscale="log", xlabel="objects", ylabel="classes")
+    axes.margins(0.12)
+    figure.legend(loc="outside upper center", ncols=len(KINDS), frameon=False)
 
 
 def _skewness(figure: "Figure", own: list[Row]) -> None:

@@ -60,6 +60,7 @@ z' = g·z with one scalar g chosen by cross-validation. † marks data whose fea
 paper's (see Table 1): there the order of methods and the direction of skewness can be compared with the \
 paper's, the figures cannot."""
 PICTURES = {
+    1: "Objects and classes of each data set",
     2: "N10 skewness of each method on each data set, with arrows from the original metric",
     3: "Accuracy of each method on each data set, minus that of the original metric",
     4: "Training time of each method on each data set, ours and the paper's",
