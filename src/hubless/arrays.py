@@ -85,7 +85,7 @@ def is_on_cpu(array: Array) -> bool:
 
 def synchronize(array: Array) -> None:
     """Wait until the device of `array` has done what it was told: the clock may be read then."""
-    if compat.is_torch_array(array) and array.is_cuda:
+    if not is_on_cpu(array):
         _torch().cuda.synchronize(array.device)
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
-from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
-from .paper.experiment import Result, Split, run
+from .paper.experiment import Result, Split, run, split_at_random
 
 
 def _made_blobs(return_X_y: bool = True) -> Any:  # the signature of scikit-learn's loaders
@@ -50,11 +49,9 @@ def compare(n_splits: int = 3) -> list[dict[str, Any]]:
 
 
 def _split(name: str, seed: int) -> Split:
-    """70 : 30, about the mean of the training part; wine in z-scores, as in the paper."""
+    """In z-scores for wine, as in the paper."""
     X, y = DATASETS[name](return_X_y=True)
-    X, test_X, y, test_y = train_test_split(X, y, test_size=0.3, random_state=seed)
-    mean, scale = X.mean(axis=0), X.std(axis=0) if name == "wine" else 1.0
-    return Split((X - mean) / scale, y, (test_X - mean) / scale, test_y)
+    return split_at_random(X, y, seed, standardize=name == "wine")
 
 
 def _row(name: str, method: str, shape: tuple[int, int], cells: list[Result]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def weighted_spread(V: Array, weights: np.ndarray) -> np.ndarray:
     kept = np.flatnonzero(weights > 1e-9 / len(weights))
     for part in blocks(len(kept), ROWS):
         rows = kept[part]
-        own = V if len(kept) == V.shape[0] and len(kept) <= ROWS else xp.take(V, convert(rows, V), axis=0)
+        own = V[part, :] if len(kept) == V.shape[0] else xp.take(V, convert(rows, V), axis=0)
         scaled = own * xp.astype(convert(np.sqrt(weights[rows]), V), V.dtype)[:, None]
         total += to_numpy(scaled.T @ scaled)
     return total

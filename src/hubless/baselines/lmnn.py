@@ -184,12 +184,11 @@ def union(a: Active, b: Active, n: int) -> Active:
 
 def start(problem: Problem) -> np.ndarray:
     """√g · I with the g that minimises ε, which is convex in g, over a sample of the rows."""
-    xp, (X, codes, targets, push) = namespace(problem.X), problem
+    xp, (X, _, targets, push) = namespace(problem.X), problem
     step = max(1, X.shape[0] // SAMPLE)
     pulled = to_numpy(squared_distances_to_targets(X, targets))[::step]
     norms = xp.vecdot(X, X, axis=-1)
-    squared = norms[::step][:, None] + norms[None, :] - 2 * (X[::step, :] @ X.T)
-    squared = to_numpy(xp.where(codes[::step][:, None] == codes[None, :], xp.inf, squared))
+    squared = to_numpy(_distances(xp, problem, X, norms, slice(None, None, step)))
     near = np.min(squared, axis=1)[np.isfinite(pulled[:, 0])]
     unit = np.median(near) if len(near) else 0.0  # the answer's order of magnitude is 1 / unit
     if not unit > 0:

@@ -88,7 +88,7 @@ def tables(results: Results, dim: int = paper.DIMENSION, numbers: Iterable[int] 
 
 
 def _block(kind: str, own: list[Row]) -> Block:
-    columns = {row.dataset: row.title + ("†" if row.note else "") for row in own}
+    columns = {row.dataset: row.heading for row in own}
     best = {name: _best([row for row in own if row.dataset == name]) for name in columns}
     place = {(row.method, row.dataset): row for row in own}
     lines = []

@@ -73,9 +73,7 @@ def _order(
     detail = f"{before.mean:.2f} → {after.mean:.2f}"
     if before.paper is not None and after.paper is not None:
         detail += f" (paper: {before.paper:.{DECIMALS[table]}f} → {after.paper:.{DECIMALS[table]}f})"
-    held = holds(after.mean, before.mean)
-    reason = "" if held else reasons.get((table, dataset, method), "")
-    return Verdict(claim, held, f"{detail}; {reason}" if reason else detail)
+    return _judged(claim, holds(after.mean, before.mean), detail, reasons.get((table, dataset, method)))
 
 
 def _near(found: Found, dataset: str) -> Verdict:
@@ -99,11 +97,14 @@ def _faster(found: Found, reasons: dict[tuple[int, str, str], str], dataset: str
         return Verdict(claim, None, "not measured")
     published = f" (paper: {row.paper:.0f} ×)" if row.paper else ""
     missing = f", {row.missing}" if row.missing else ""
-    held = row.mean >= FASTER
-    reason = "" if held else reasons.get((4, dataset, SPEED_UP), "")
     detail = f"{row.mean:,.0f} ×{published}{missing}"
-    return Verdict(claim, held, f"{detail}; {reason}" if reason else detail)
+    return _judged(claim, row.mean >= FASTER, detail, reasons.get((4, dataset, SPEED_UP)))
+
+
+def _judged(claim: str, holds: bool, detail: str, reason: str | None) -> Verdict:
+    """With the reason found, where the claim does not hold."""
+    return Verdict(claim, holds, detail if holds or reason is None else f"{detail}; {reason}")
 
 
 def _name(row: Row | None, dataset: str) -> str:
-    return TITLES[dataset] if row is None else row.title + ("†" if row.note else "")
+    return TITLES[dataset] if row is None else row.heading

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import FunctionTransformer
 
@@ -22,8 +23,7 @@ from ..selection import Grid, best_setting, feasible_neighbors, folds
 from ..targets import same_class_targets
 from ..topk import search
 from ..transformer import MoveLabeled, MoveQuery
-from ..vote import vote
-from . import published
+from ..vote import vote, votes_of
 
 Setting = dict[str, Any]  # parameters of a transformer
 
@@ -32,9 +32,8 @@ PENALTIES = tuple({"alpha": penalty} for penalty in Grid.default_penalties())
 
 
 class Method(NamedTuple):
-    """A row of the tables."""
+    """A row of the tables; `results` has the names that they show."""
 
-    title: str
     build: Callable[..., Any]  # parameters → transformer
     settings: tuple[Setting, ...] = ({},)  # what cross-validation compares; of equal ones, the last wins
     takes_targets: bool = False  # whether `fit` takes the targets, which all settings share
@@ -46,14 +45,14 @@ def _nca(random_state: int) -> Any:
 
 
 METHODS = {
-    "original-metric": Method(published.METHODS["original-metric"], FunctionTransformer),
-    "lmnn": Method("LMNN", LMNN),
-    "itml": Method("ITML", ITML, tuple({"gamma": 10.0**e} for e in (0, -1, -2, -3)), is_random=True),
-    "dml-eig": Method("DML-eig", DMLeig, tuple({"mu": mu} for mu in (0.1, 0.3, 1.0, 3.0))),
-    "move-labeled": Method("Move-labeled", MoveLabeled, PENALTIES, takes_targets=True),
-    "move-query": Method("Move-query", MoveQuery, PENALTIES, takes_targets=True),
-    "nca": Method("NCA", _nca, is_random=True),
-    "scale": Method("scale", Scale, tuple({"g": g / 20} for g in range(1, 21))),
+    "original-metric": Method(FunctionTransformer),
+    "lmnn": Method(LMNN),
+    "itml": Method(ITML, tuple({"gamma": 10.0**e} for e in (0, -1, -2, -3)), is_random=True),
+    "dml-eig": Method(DMLeig, tuple({"mu": mu} for mu in (0.1, 0.3, 1.0, 3.0))),
+    "move-labeled": Method(MoveLabeled, PENALTIES, takes_targets=True),
+    "move-query": Method(MoveQuery, PENALTIES, takes_targets=True),
+    "nca": Method(_nca, is_random=True),
+    "scale": Method(Scale, tuple({"g": g / 20} for g in range(1, 21))),
 }
 
 
@@ -64,6 +63,14 @@ class Split(NamedTuple):
     y: Array  # (n,), class numbers
     queries: Array
     truth: Array
+
+
+def split_at_random(X: np.ndarray, y: np.ndarray, seed: int, standardize: bool = False) -> Split:
+    """70 : 30, about the mean of the training part, and in its z-scores where asked."""
+    X, queries, y, truth = train_test_split(X, y, test_size=0.3, random_state=seed)
+    mean = X.mean(axis=0)
+    scale = X.std(axis=0) if standardize else np.ones_like(mean)
+    return Split((X - mean) / scale, y, (queries - mean) / scale, truth)
 
 
 class Choice(NamedTuple):
@@ -138,6 +145,5 @@ def _rows(array: Array, rows: np.ndarray) -> Array:
 
 def _accuracies(found: Array, y: Array, truth: Array, ks: tuple[int, ...]) -> list[float]:
     """Share of right votes among the first k neighbours, for each k."""
-    xp = namespace(found)
-    labels = xp.reshape(xp.take(y, xp.reshape(found, (-1,))), found.shape)
+    labels, _ = votes_of(found, None, y, None)
     return [float(np.mean(to_numpy(winner == truth))) for winner in vote(labels, ks=ks)]

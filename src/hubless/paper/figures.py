@@ -122,9 +122,8 @@ def _sizes(figure: "Figure", own: list[Row]) -> None:
         )
         for row in shown:
             at = (row.mean or 0, place[row.dataset, "n_classes"].mean or 0)
-            title = row.title + ("†" if row.note else "")
             axes.annotate(
-                title, at, (5, -11 if kind == "document" else 4), textcoords="offset points", fontsize=8
+                row.heading, at, (5, -11 if kind == "document" else 4), textcoords="offset points", fontsize=8
             )
     axes.set(xscale="log", yscale="log", xlabel="objects", ylabel="classes")
     axes.margins(0.12)
@@ -205,11 +204,10 @@ def _lanes(own: list[Row]) -> list[Lane]:
     lanes = []
     for i, group in enumerate(groups.values()):
         y = i + 0.4 * len(set(kinds[: i + 1]))
-        title = group[0].title + ("†" if group[0].note else "")
         dots = {
             row.method: Dot(row.mean, row.standard_error, row.paper) for row in group if row.mean is not None
         }
-        lanes.append(Lane(y, title, dots))
+        lanes.append(Lane(y, group[0].heading, dots))
     return lanes
 
 

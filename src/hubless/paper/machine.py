@@ -15,11 +15,10 @@ PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 def describe(device: str = "cpu") -> dict[str, Any]:
     """Processor, cores, memory and versions; the accelerator too, where one is used."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found = {
         "date": date.today().isoformat(),
         "processor": _processor(),
-        "cores": cores,
+        "cores": cores(),
         "memory_gib": _memory(),
         "python": platform.python_version(),
         "hubless": __version__,
@@ -28,6 +27,11 @@ def describe(device: str = "cpu") -> dict[str, Any]:
     return (
         found if device == "cpu" else found | {"accelerator": device_name(device), "torch": _version("torch")}
     )
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str | None:

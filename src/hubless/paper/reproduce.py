@@ -19,7 +19,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_info, threadpool_limits
 from tqdm import tqdm
 
@@ -27,8 +26,8 @@ from .. import datasets
 from ..arrays import place, synchronize
 from ..download import replacing
 from . import published
-from .experiment import METHODS, Split, fitted, run
-from .machine import describe
+from .experiment import METHODS, Split, fitted, run, split_at_random
+from .machine import cores, describe
 from .results import UNTRAINED
 
 PASSES = ("cells", "times")
@@ -136,8 +135,7 @@ def _finished(task: Any, cells: list[Cell], options: Options, jobs: int) -> Iter
     if jobs == 1:
         yield from (task(cell, options) for cell in cells)
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    options = options._replace(threads=options.threads or max(1, cores // jobs))
+    options = options._replace(threads=options.threads or max(1, cores() // jobs))
     waiting = sorted(cells, key=_cost, reverse=True)  # so that no long one runs alone at the end
     done: set[Cell] = set()
     with _pool(jobs) as pool:
@@ -249,12 +247,8 @@ def _loaded(name: str, dim: int, data_dir: Path | None, rows: int | None) -> dat
 
 
 def split_of(data: datasets.Dataset, seed: int, device: str = "cpu") -> Split:
-    """70 : 30 at random, about the mean of the training part, in its z-scores where the data set asks so."""
-    X, queries, y, truth = train_test_split(data.X, data.y, test_size=0.3, random_state=seed)
-    mean = X.mean(axis=0)
-    scale = X.std(axis=0) if data.standardize else np.ones_like(mean)
-    parts = ((X - mean) / scale, y, (queries - mean) / scale, truth)
-    return Split(*(place(part, device) for part in parts))
+    """`split_at_random` of a data set, on a device."""
+    return Split(*(place(part, device) for part in split_at_random(data.X, data.y, seed, data.standardize)))
 
 
 def _statistics(data: datasets.Dataset, split: Split) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class Row(NamedTuple):
     paper: float | None
     missing: str  # why there is no figure, or one of fewer splits; or ""
 
+    @property
+    def heading(self) -> str:
+        """The data set's title, marked where its data are not the paper's."""
+        return self.title + ("†" if self.note else "")
+
 
 def read(folder: str | Path) -> Results:
     """Every raw file under `folder`, laid out as DATASET/dim-DIM/METHOD/split-I[.time].json."""

@@ -1,13 +1,13 @@
 """The paper's tables from our raw results, beside the paper's figures: Markdown, LaTeX, CSV and JSON."""
 
 import json
-import os
 import re
 from csv import DictWriter
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from ..download import replacing
 from . import published as paper
 from .blocks import Block, Cell, Table, chosen, machines, tables
 from .claims import Verdict, verdicts
@@ -230,9 +230,8 @@ def write(folder: str | Path, out: str | Path) -> list[Path]:
     files |= {f"table{number}.svg": picture for number, picture in drawn.items()}
     out.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        unfinished = out / f".{name}.{os.getpid()}"
-        unfinished.write_bytes(content)
-        unfinished.replace(out / name)
+        with replacing(out / name) as file:
+            file.write(content)
     return [out / name for name in files]
 
 
