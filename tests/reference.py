@@ -154,3 +154,15 @@ def lmnn_loss(X, y, target_rows, push, L):
                 if y[other] != y[i]:
                     total += push * max(0.0, 1 + pull - distance(Z[i], Z[other]) ** 2)
     return total
+
+
+def nca_objective(X, y, L):
+    """Goldberger et al.'s objective, pair by pair."""
+    Z = [L @ x for x in X]
+    total = 0.0
+    for i in range(len(Z)):
+        others = [j for j in range(len(Z)) if j != i]
+        squared = {j: distance(Z[i], Z[j]) ** 2 for j in others}
+        weights = {j: math.exp(min(squared.values()) - squared[j]) for j in others}
+        total += sum(weights[j] for j in others if y[j] == y[i]) / sum(weights.values())
+    return total

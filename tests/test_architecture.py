@@ -20,6 +20,7 @@ ROWS = [
     {"selection"},
     {"classifier", "transformer", "baselines.mahalanobis", "baselines.scale"},
     {"classifier_cv", "baselines.lmnn", "baselines.itml", "baselines.dml_eig"},
+    {"baselines.nca"},
     {"__init__", "baselines.__init__"},
     {"paper.__init__", "paper.published"},
     {"paper.machine", "paper.experiment", "paper.results"},

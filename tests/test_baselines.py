@@ -14,10 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from hubless.arrays import to_numpy
-from hubless.baselines import ITML, LMNN, DMLeig, Scale, dml_eig, itml, lmnn
+from hubless.baselines import ITML, LMNN, NCA, DMLeig, Scale, dml_eig, itml, lmnn
 
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "metric_learn.json").read_text())
-LEARNERS = [LMNN(), ITML(random_state=0), DMLeig()]
+LEARNERS = [LMNN(), ITML(random_state=0), DMLeig(), NCA()]
 
 
 TWO_TRANSFORMS = "fit_transform moves labeled objects, transform leaves queries alone"
@@ -311,7 +311,7 @@ def test_more_neighbours_than_there_are(learner, three_classes):
 
 
 @pytest.mark.parametrize(
-    "learner", [LMNN(max_iter=20), ITML(random_state=0, max_iter=5), DMLeig(max_iter=20)]
+    "learner", [LMNN(max_iter=20), ITML(random_state=0, max_iter=5), DMLeig(max_iter=20), NCA(max_iter=20)]
 )
 def test_learners_follow_the_library_of_the_data(learner, asarray):
     X, y = load_wine(return_X_y=True)
@@ -350,6 +350,9 @@ def test_learners_are_as_good_on_digits_as_metric_learn():
         (DMLeig(mu=-1), "mu must be a finite number above 0; got -1"),
         (DMLeig(mu=np.inf), "mu must be a finite number"),
         (DMLeig(n_neighbors=0), "n_neighbors must be"),
+        (NCA(0.0), "scale must be None or a number from 1e-10 to 1e10; got 0.0"),
+        (NCA(np.nan), "scale must be None or a number from 1e-10 to 1e10; got nan"),
+        (NCA(max_iter=0), "max_iter must be a whole number of at least 1; got 0"),
     ],
 )
 def test_senseless_parameters_are_refused(model, message, three_classes):

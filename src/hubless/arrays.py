@@ -6,8 +6,9 @@ standard lacks and the hot loops need is here, once per library. This is the onl
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import array_api_compat as compat
@@ -184,7 +185,25 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")  # looking for libraries takes milliseconds: once
 
 
-_limiting = Lock()  # two overlapping limits would restore each other's numbers
+_limiting = RLock()  # limits that overlap, unless one is inside the other, would restore each other's numbers
+
+
+def blas_threads() -> int:
+    """How many threads a product on the processor may use."""
+    return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
+@contextmanager
+def limit_blas(threads: int) -> Iterator[None]:
+    """Products on so many threads for a while; no change where another thread of the caller limits them."""
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=threads):
+            yield
+    finally:
+        _limiting.release()
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:
@@ -207,7 +226,7 @@ def map_threads(xp: Any, function: Callable[[Any], Any], items: Sequence[Any]) -
     if not compat.is_numpy_namespace(xp) or len(items) < 2 or not _limiting.acquire(blocking=False):
         return [function(item) for item in items]
     try:
-        threads = max((library["num_threads"] for library in _blas().info()), default=1)
+        threads = blas_threads()
         workers = min(threads, WORKERS)
         with _blas().limit(limits=threads // workers), ThreadPoolExecutor(workers) as pool:
             return list(pool.map(function, items))

@@ -3,6 +3,7 @@
 from .dml_eig import DMLeig
 from .itml import ITML
 from .lmnn import LMNN
+from .nca import NCA
 from .scale import Scale
 
-__all__ = ["ITML", "LMNN", "DMLeig", "Scale"]
+__all__ = ["ITML", "LMNN", "NCA", "DMLeig", "Scale"]
