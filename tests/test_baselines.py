@@ -14,25 +14,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from hubless.arrays import to_numpy
-from hubless.baselines import ITML, LMNN, NCA, DMLeig, Scale, dml_eig, itml, lmnn
+from hubless.baselines import ITML, LMNN, NCA, DMLeig, dml_eig, itml, lmnn
 
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "metric_learn.json").read_text())
 LEARNERS = [LMNN(), ITML(random_state=0), DMLeig(), NCA()]
 
 
-TWO_TRANSFORMS = "fit_transform moves labeled objects, transform leaves queries alone"
-EXCEPTIONS = {
-    "Scale": dict.fromkeys(
-        ("check_transformer_general", "check_transformer_data_not_an_array"), TWO_TRANSFORMS
-    )
-}
-
-
-@parametrize_with_checks(
-    [*LEARNERS, Scale()],
-    expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator).__name__, {}),
-    xfail_strict=True,
-)
+@parametrize_with_checks(LEARNERS)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -365,11 +353,3 @@ def test_senseless_parameters_are_refused(model, message, three_classes):
 def test_labels_without_pairs_are_refused(learner, y):
     with pytest.raises(ValueError, match="at least two classes, one of them with two objects; got"):
         learner.fit(np.eye(3), y)
-
-
-def test_scale_is_move_labeled_with_a_multiple_of_the_identity(three_classes, asarray):
-    X, y = three_classes
-    model = Scale(0.3)
-    moved = to_numpy(model.fit_transform(asarray(X), y))
-    np.testing.assert_allclose(moved, X.mean(axis=0) + 0.3 * (X - X.mean(axis=0)))
-    np.testing.assert_array_equal(to_numpy(model.transform(asarray(X))), X)

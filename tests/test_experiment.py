@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 import reference
 from hubless import MoveLabeledClassifierCV
 from hubless.arrays import to_numpy
-from hubless.baselines import Scale
+from hubless.movers import Scale
 from hubless.paper import experiment
 from hubless.paper.experiment import METHODS, Split, choose, run
 from hubless.selection import NEIGHBORS, folds

@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 
 import reference
 from hubless.arrays import to_numpy
-from hubless.movers import problem_of_pairs, problem_of_targets, weighted_mean
+from hubless.movers.linear import problem_of_pairs, problem_of_targets, weighted_mean
 from hubless.solve import mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
 
 ALPHAS = [0.0, 1e-3, 1.0, 1e3]

@@ -3,8 +3,9 @@
 from .classifier import MoveLabeledClassifier
 from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import Hubness, measure_hubness
+from .movers import MoveLabeled
 from .neighbors import nearest
-from .transformer import MoveLabeled, MoveQuery
+from .transformer import MoveQuery
 
 __version__ = "0.1.0"
 

@@ -2,23 +2,24 @@
 
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import (
-    check_alpha,
     check_choice,
     check_count,
     check_labels,
     check_matrix,
     check_points,
+    check_unlabeled,
     check_weights,
 )
-from .movers import learn_from_labels, move
+from .movers import MoveLabeled, Mover
+from .movers.mover import as_asked
+from .movers.points import Points
 from .neighbors import check_neighbors
-from .solve import Penalty
 from .targets import Labeled, labeled_objects
 from .topk import search
 from .vote import probabilities, vote, votes_of
@@ -51,7 +52,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
 
     def _search(self, X: Any, k: int | None, return_distance: bool, method: str) -> Any:
         check_is_fitted(self)
-        X = check_points(self, X, method=method, like=self.mean_)
+        X = as_asked(check_points(self, X, method=method, like=self.moved_), self.mover_.exit_)
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
         return search(X, self.moved_, k, return_distance=return_distance)
@@ -127,10 +128,15 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         tags.array_api_support = True
         return tags
 
-    def _store(self, classes: Array, labeled: Labeled, penalty: Penalty) -> None:
-        learned = learn_from_labels(labeled, penalty, self.center)  # may refuse, and must then leave no trace
-        self.classes_, (self.W_, self.mean_, self.alpha_) = classes, learned
-        self.moved_ = move(labeled.X, self.W_, self.mean_)
+    def _store(self, classes: Array, labeled: Labeled, mover: Mover, unlabeled: Array | None = None) -> None:
+        # learning may refuse, and must then leave no trace
+        moved = mover._learn_from(Points.start(labeled, int(classes.shape[0]), unlabeled))
+        mover.classes_, mover.n_features_in_ = classes, self.n_features_in_
+        self.classes_, self.mover_, self.moved_ = classes, mover, moved
+        for name in ("W_", "mean_", "alpha_"):  # of the paper's mover; those of an earlier fit go
+            self.__dict__.pop(name, None)
+            if isinstance(mover, MoveLabeled):
+                setattr(self, name, getattr(mover, name))
         self.codes_, self.weights_ = labeled.codes, labeled.weights
         self.n_singletons_ = labeled.n_without_target()
 
@@ -147,6 +153,9 @@ class MoveLabeledClassifier(MovedNeighbors):
         scale of the data; MoveLabeledClassifierCV finds a better one.
     n_targets : int, default=1
         Targets per object: its nearest objects of the same class, which move toward it.
+    mover : mover, default=None
+        One of `hubless.movers`, or a Chain of them. None is the paper's, MoveLabeled(alpha, n_targets,
+        center=center); those three play no part otherwise.
     weights : "uniform" or "distance", default="uniform"
         Neighbours vote equally, or by the inverse of their distance.
     center : bool, default=True
@@ -154,18 +163,17 @@ class MoveLabeledClassifier(MovedNeighbors):
 
     Attributes
     ----------
-    W_ : array of shape (d, d)
-        A row z moves to mean_ + (z - mean_) @ W_.T.
-    mean_ : array of shape (d,)
-    moved_ : array of shape (n_objects, d)
-        The moved objects. Any index that holds them answers raw queries as this classifier does.
+    mover_ : the fitted mover
+    W_, mean_, alpha_ : those of the mover, where it is MoveLabeled
+        A row z moves to mean_ + (z - mean_) @ W_.T, learned with the λ alpha_.
+    moved_ : array of shape (n_objects, d), or (n_objects, d + 1)
+        The moved objects. Any index that holds them answers raw queries as this classifier does. Some movers
+        need one more column, in which queries have a 0.
     classes_ : array of shape (n_classes,)
     codes_ : int array of shape (n_objects,)
         Class number of each row of `moved_`.
     weights_ : array of shape (n_objects,) or None
         Weight of each object's vote. Objects of weight 0 are left out of `moved_`.
-    alpha_ : float
-        The λ used.
     n_singletons_ : int
         Objects without a target, alone in their class. They are moved and vote like the others.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -188,19 +196,21 @@ class MoveLabeledClassifier(MovedNeighbors):
         alpha: Any = "scale",
         n_targets: int = 1,
         *,
+        mover: Any = None,
         weights: str = "uniform",
         center: bool = True,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.alpha = alpha
         self.n_targets = n_targets
+        self.mover = mover
         self.weights = weights
         self.center = center
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, unlabeled: Any = None
     ) -> "MoveLabeledClassifier":
-        """Learn W from labeled objects and move them.
+        """Learn the move from labeled objects and move them.
 
         Parameters
         ----------
@@ -209,18 +219,35 @@ class MoveLabeledClassifier(MovedNeighbors):
         sample_weight : array of shape (n,), optional
             Weighs an object's pairs and its vote; 0 leaves it out.
         targets : int array of shape (n, width), optional
-            Precomputed targets: same-class objects by row number, nearest first, -1 for none. The first
-            `n_targets` are used.
+            Precomputed targets: same-class objects by row number, nearest first, -1 for none. The first ones
+            are used, as many as the mover asks for.
+        unlabeled : array of shape (m, d), optional
+            Objects like the queries, without a class; Balance and Steer learn from them too.
         """
-        k, n_targets = check_count("n_neighbors", self.n_neighbors), check_count("n_targets", self.n_targets)
-        penalty = check_alpha(self.alpha)
+        k = check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, VOTES)
+        mover = self._check_mover()
         X = check_points(self, X, min_rows=2)
         classes, codes = check_labels(y, X)
-        labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, n_targets)
+        unlabeled = check_unlabeled(unlabeled, X)
+        labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, mover._width())
         _check_enough(k, labeled.X.shape[0])
-        self._store(classes, labeled, penalty)
+        self._store(classes, labeled, mover, unlabeled)
         return self
+
+    def _check_mover(self) -> Mover:
+        """The mover to be fitted: a copy, with parameters that make sense."""
+        if self.mover is None:
+            mover: Mover = MoveLabeled(self.alpha, self.n_targets, center=self.center)
+        elif isinstance(self.mover, Mover):
+            mover = clone(self.mover)
+        else:
+            raise ValueError(
+                f"mover must be one of hubless.movers, as Shrink(0.3), or None; got {self.mover!r}. "
+                'MoveLabeledClassifierCV(mover="auto") chooses one.'
+            )
+        mover._check()
+        return mover
 
     def _n_neighbors(self) -> int:
         return check_count("n_neighbors", self.n_neighbors)

@@ -127,6 +127,22 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     return classes, convert(codes.astype(np.int64), X)
 
 
+def check_class_numbers(y: Any, X: Array, classes: Array, name: str) -> Array:
+    """The number of each label among the known classes, in the library of X."""
+    if y is None:
+        raise ValueError(f"{name} moves an object by its class; got no y. Give move(Z, y).")
+    check_consistent_length(X, y)
+    host, known = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True), to_numpy(classes)
+    codes = np.searchsorted(known, host)
+    strange = known[np.minimum(codes, len(known) - 1)] != host
+    if strange.any():
+        told = ", ".join(map(repr, np.unique(host[strange])[:3].tolist()))
+        raise ValueError(
+            f"y has classes that {name} was not fitted with: {told}. Fit again with objects of these classes."
+        )
+    return convert(codes.astype(np.int64), X)
+
+
 def check_weights(weights: Any, X: Array) -> Array | None:
     """Weights of objects or pairs, not negative and not all zero, in float64, in the library of X."""
     if weights is None:
@@ -146,6 +162,19 @@ def check_weights(weights: Any, X: Array) -> Array | None:
             f"{host.min():g} to {host.max():g}. Weights must be at least 0, and some must be more."
         )
     return convert(host, X)
+
+
+def check_unlabeled(unlabeled: Any, X: Array) -> Array | None:
+    """Objects without a class, with the columns, the library and the precision of X."""
+    if unlabeled is None:
+        return None
+    found = namespace(X).astype(convert(check_matrix(unlabeled, "unlabeled"), X), X.dtype)
+    if found.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"unlabeled must have the {X.shape[1]} columns of X; got {found.shape[1]}: give objects of the "
+            "same kind as X."
+        )
+    return found
 
 
 def check_count(name: str, value: Any) -> int:
@@ -191,3 +220,17 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """One of a few names."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1; got {value!r}.")
+
+
+def check_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
+    """A finite number above 0, or 0 too."""
+    bad = isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf
+    if bad or (value == 0 and not or_zero):
+        least = "of at least 0" if or_zero else "above 0"
+        raise ValueError(f"{name} must be a finite number {least}; got {value!r}.")

@@ -85,14 +85,17 @@ def moments_of_targets(
     weights: Array | None = None,
     origin: Array | None = None,
     *,
+    Z: Array | None = None,
     reverse: bool = False,
 ) -> Moments:
-    """Moments of the pairs (X[i], X[j]), j in row i of `targets`; a pair has the weight of its source i.
+    """Moments of the pairs (X[i], Z[j]), j in row i of `targets`; a pair has the weight of its source i.
 
-    `reverse` takes the pairs (X[j], X[i]) instead, for Eq. 9. The cost does not grow with the number of
-    targets: A needs only the sum of each row's targets, K only how often each object is one.
+    Z is where the objects are now, by default X. `reverse` takes the pairs (X[j], X[i]) instead, for Eq. 9.
+    The cost does not grow with the number of targets: A needs only the sum of each row's targets, K only how
+    often each object is one.
     """
     xp, n = namespace(X, targets), X.shape[0]
+    Z = X if Z is None else Z
     origin = as_origin(X, origin)
     weight = as_weights(X, weights)
     source, target = pairs(targets)
@@ -104,10 +107,11 @@ def moments_of_targets(
         z_total = xp.zeros_like(x)  # row i of JXᵀ: w_i times the sum of its targets
         for column in range(targets.shape[1]):
             index = targets[part, column]
-            z = xp.astype(xp.take(X, xp.clip(index, min=0), axis=0), xp.float64) - origin
+            z = xp.astype(xp.take(Z, xp.clip(index, min=0), axis=0), xp.float64) - origin
             z_total = z_total + z * xp.where(index >= 0, weight[part], 0.0)[:, None]
         A, x_sum, z_sum = x.T @ z_total, as_source[part] @ x, xp.sum(z_total, axis=0)
-        root = x * xp.sqrt((as_source if reverse else as_target)[part])[:, None]
+        own = x if reverse or Z is X else xp.astype(Z[part, :], xp.float64) - origin
+        root = own * xp.sqrt((as_source if reverse else as_target)[part])[:, None]
         if reverse:
             A, x_sum, z_sum = A.T, z_sum, x_sum
         return Moments(origin, float(xp.sum(as_source[part])), x_sum, z_sum, A, root.T @ root)

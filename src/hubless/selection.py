@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import check_counts
-from .movers import centre, problem_of_targets
+from .movers.linear import centre, problem_of_targets
 from .solve import Penalty, RidgePath
 from .targets import Labeled, first_targets, restrict, same_class_targets
 from .topk import search
@@ -64,10 +64,12 @@ def folds(codes: np.ndarray, kept: np.ndarray, cv: Any, random_state: Any) -> li
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
 
 
-def feasible_neighbors(n_neighbors: Any, smallest: int) -> tuple[int, ...]:
+def feasible_neighbors(
+    n_neighbors: Any, smallest: int, default: tuple[int, ...] = NEIGHBORS
+) -> tuple[int, ...]:
     """Numbers of neighbours to try where the smallest training part has `smallest` objects."""
     if n_neighbors is None:
-        return tuple(k for k in NEIGHBORS if k <= smallest)
+        return tuple(k for k in default if k <= smallest)
     ks = check_counts("n_neighbors", n_neighbors)
     if max(ks) > smallest:
         raise ValueError(

@@ -134,6 +134,9 @@ def labeled_objects(
         X, codes, weights = (xp.take(array, kept, axis=0) for array in (X, codes, weights))
         targets = None if targets is None else restrict(targets, kept, targets.shape[1])
     if targets is None:
+        if n_targets == 0:
+            none = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=compat.device(X))
+            return Labeled(X, codes, weights, none)
         largest = int(xp.max(count(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
         return Labeled(X, codes, weights, same_class_targets(X, codes, min(n_targets, max(1, largest - 1))))
     return Labeled(X, codes, weights, first_targets(targets, n_targets))

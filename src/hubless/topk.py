@@ -38,7 +38,7 @@ def search(
                 index = xp.reshape(xp.take(reachable, xp.reshape(index, (-1,))), index.shape)
             if exclude_self:
                 own = xp.arange(rows.start, rows.stop, dtype=index.dtype, device=compat.device(index))
-                index = _without(xp, index, own)
+                index = without(xp, index, index, own)
             return (index, _distances(xp, asked, stored, index, frame)) if return_distance else (index,)
 
     found = [
@@ -252,10 +252,10 @@ def _row_sums(xp: Any, terms: Array) -> Array:
     return terms[:, 0]
 
 
-def _without(xp: Any, index: Array, own: Array) -> Array:
-    """Neighbours less one: the query's own number where it is among them, else the last."""
-    m, wide = index.shape
-    drop = index == own[:, None]
-    last = xp.arange(wide, device=compat.device(index)) == wide - 1
+def without(xp: Any, values: Array, numbers: Array, own: Array) -> Array:
+    """Values less one in each row: where the number is the row's own, else the last."""
+    m, wide = values.shape
+    drop = numbers == own[:, None]
+    last = xp.arange(wide, device=compat.device(numbers)) == wide - 1
     drop = drop | (~xp.any(drop, axis=1)[:, None] & last[None, :])
-    return xp.reshape(index[~drop], (m, wide - 1))
+    return xp.reshape(values[~drop], (m, wide - 1))

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, count, namespace
 from ..inputs import check_labels, check_points
-from ..movers import centre
+from ..movers.linear import centre
 
 
 class Learned(NamedTuple):

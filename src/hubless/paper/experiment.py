@@ -17,12 +17,13 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import FunctionTransformer
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..baselines import ITML, LMNN, DMLeig, Scale
+from ..baselines import ITML, LMNN, DMLeig
 from ..hubness import k_occurrence, skewness
+from ..movers import MoveLabeled, Scale
 from ..selection import Grid, best_setting, feasible_neighbors, folds
 from ..targets import same_class_targets
 from ..topk import search
-from ..transformer import MoveLabeled, MoveQuery
+from ..transformer import MoveQuery
 from ..vote import vote, votes_of
 
 Setting = dict[str, Any]  # parameters of a transformer

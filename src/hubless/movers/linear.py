@@ -1,15 +1,17 @@
-"""Movers: how a stored object moves, z ↦ z', while queries stay where they are.
+"""The paper's map, linear about the mean μ of the labeled objects: z' = μ + W (z − μ).
 
-The paper's mover is linear about the mean μ of the labeled objects: z' = μ + W (z − μ). Centring belongs to
-the mover, so raw queries stay valid in the original space.
+Centring belongs to the map, so raw queries stay valid in the original space.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
-from .arrays import Array, blocks, namespace
-from .moments import Moments, as_origin, as_weights, moments_of_pairs, moments_of_targets
-from .solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
-from .targets import Labeled, pairs
+import array_api_compat as compat
+
+from ..arrays import Array, blocks, namespace
+from ..moments import Moments, as_origin, as_weights, moments_of_pairs, moments_of_targets
+from ..solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
+from ..targets import Labeled, pairs
 
 ROWS = 8192  # objects moved at once
 
@@ -34,8 +36,10 @@ def move(Z: Array, W: Array, mean: Array) -> Array:
     return moved
 
 
+# min_W Σ w ‖x − Wz‖² + λ‖W‖² (Eq. 5), or + λ‖W − I‖²: with W = I + V the latter is min_V Σ w ‖(x − z) − Vz‖²
+# + λ‖V‖², the same problem with what is missing, x − z, in the place of x, so that V = (A − K)(K + λI)⁻¹
 class RidgeProblem(NamedTuple):
-    """min_W Σ w ‖x − Wz‖² + λ‖W‖² over pairs about a centre (Eq. 5), ready to be solved for any λ.
+    """The ridge regression from z to x over pairs about a centre, ready to be solved for any λ.
 
     It holds the moments of the pairs or, where there are fewer pairs than dimensions, the pairs themselves.
     """
@@ -50,11 +54,20 @@ class RidgeProblem(NamedTuple):
             return mean_eigenvalue(self.moments.K)
         return float(namespace(self.z).sum(self.z**2)) / self.z.shape[1]
 
-    def solve(self, alpha: float) -> Array:
-        """W of shape (d, d) for λ = alpha."""
+    def solve(self, alpha: float, toward: str = "zero") -> Array:
+        """W of shape (d, d) for λ = alpha, which pulls toward "zero" or the "identity"."""
+        if toward == "identity":
+            V = self._missing().solve(alpha)
+            return V + namespace(V).eye(V.shape[0], dtype=V.dtype, device=compat.device(V))
         if self.moments is not None:
             return ridge(self.moments.A, self.moments.K, alpha)
         return self.path().at(alpha)
+
+    def _missing(self) -> "RidgeProblem":
+        """The same problem with x − z in the place of x."""
+        if self.moments is None:
+            return RidgeProblem(None, self.x - self.z, self.z)
+        return RidgeProblem(replace(self.moments, A=self.moments.A - self.moments.K), None, None)
 
     def path(self) -> RidgePath:
         """W for every λ."""
@@ -76,9 +89,18 @@ def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> 
 
 
 def problem_of_targets(
-    X: Array, targets: Array, weights: Array | None, mean: Array, *, reverse: bool = False
+    X: Array,
+    targets: Array,
+    weights: Array | None,
+    mean: Array,
+    *,
+    Z: Array | None = None,
+    reverse: bool = False,
 ) -> RidgeProblem:
-    """The problem of moving targets toward their object (Eq. 5), or with `reverse` it to them (Eq. 9)."""
+    """The problem of moving targets toward their object (Eq. 5), or with `reverse` it to them (Eq. 9).
+
+    Z is where the objects are now, by default X.
+    """
     xp = namespace(X, targets, mean)
     n_pairs = int(xp.sum(xp.astype(targets >= 0, xp.int64)))
     if n_pairs == 0:
@@ -87,11 +109,10 @@ def problem_of_targets(
             "target. Give more objects per class, or pairs of your own to MoveLabeled.fit_pairs."
         )
     if n_pairs >= X.shape[1]:
-        return _finite(
-            RidgeProblem(moments_of_targets(X, targets, weights, mean, reverse=reverse), None, None)
-        )
+        found = moments_of_targets(X, targets, weights, mean, Z=Z, reverse=reverse)
+        return _finite(RidgeProblem(found, None, None))
     source, target = pairs(targets)
-    x, z = xp.take(X, source, axis=0), xp.take(X, target, axis=0)
+    x, z = xp.take(X, source, axis=0), xp.take(X if Z is None else Z, target, axis=0)
     w = None if weights is None else xp.take(weights, source)
     return problem_of_pairs(z, x, w, mean) if reverse else problem_of_pairs(x, z, w, mean)
 
@@ -125,18 +146,13 @@ def learn_from_labels(
     """The map that solves Eq. 5, or with `reverse` Eq. 9."""
     mean = centre(labeled.X, labeled.weights, center)
     problem = problem_of_targets(labeled.X, labeled.targets, labeled.weights, mean, reverse=reverse)
-    return _learned(problem, mean, penalty, labeled.X)
+    return learned(problem, mean, penalty, labeled.X)
 
 
-def learn_from_pairs(
-    queries: Array, objects: Array, weights: Array | None, penalty: Penalty, center: bool
+def learned(
+    problem: RidgeProblem, mean: Array, penalty: Penalty, like: Array, toward: str = "zero"
 ) -> LinearMap:
-    """The map that moves objects[i] toward queries[i], about the mean of the objects."""
-    mean = centre(objects, weights, center)
-    return _learned(problem_of_pairs(queries, objects, weights, mean), mean, penalty, objects)
-
-
-def _learned(problem: RidgeProblem, mean: Array, penalty: Penalty, like: Array) -> LinearMap:
+    """The solution of a problem, in the precision of the array `like`."""
     xp = namespace(mean)
     alpha = penalty.absolute(problem.mean_eigenvalue())
-    return LinearMap(xp.astype(problem.solve(alpha), like.dtype), xp.astype(mean, like.dtype), alpha)
+    return LinearMap(xp.astype(problem.solve(alpha, toward), like.dtype), xp.astype(mean, like.dtype), alpha)

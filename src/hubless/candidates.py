@@ -1,0 +1,71 @@
+"""What `mover="auto"` chooses among: simple movers, and what they are extended by."""
+
+from .movers import (
+    Balance,
+    Chain,
+    Denoise,
+    LabelRidge,
+    MoveLabeled,
+    Mover,
+    Scale,
+    Shrink,
+    Smooth,
+    Stay,
+    Steer,
+    Whiten,
+)
+from .solve import Penalty
+
+
+def simple_movers() -> list[Mover]:
+    """What the race starts with, simplest first."""
+    return [
+        Stay(),
+        *(Scale(g) for g in (0.8, 0.6, 0.4)),
+        *(Shrink(step) for step in (0.15, 0.3, 0.5)),
+        *(Smooth(m) for m in (2, 5, 10)),
+        *(MoveLabeled(_relative(alpha)) for alpha in (0.3, 1.0, 3.0)),
+        MoveLabeled(_relative(0.5), 10),
+        *(LabelRidge(_relative(alpha), keep=keep) for keep in (0.85, 1.0) for alpha in (0.5, 2.0)),
+        *(Denoise(power, whiten=whiten) for power, whiten in ((1.0, False), (2.0, True))),
+        *(Chain([Whiten(alpha), Shrink(step)]) for alpha in (0.01, 0.3, 3.0) for step in (0.4, 0.7, 0.9)),
+    ]
+
+
+def balanced(mover: Mover) -> list[Mover]:
+    """A mover followed by Balance."""
+    return [_then(mover, Balance(strength)) for strength in (0.3, 0.6)]
+
+
+def steered(mover: Mover) -> list[Mover]:
+    """A mover followed by Steer."""
+    settings = ((0.5, 0.1), (1.5, 0.1), (1.5, 0.01), (5.0, 0.01))
+    return [_then(mover, Steer(strength, alpha)) for strength, alpha in settings]
+
+
+def _relative(value: float) -> Penalty:
+    return Penalty(value, relative=True)
+
+
+def _then(mover: Mover, last: Mover) -> Mover:
+    return Chain([*steps(mover), last]) if steps(mover) else last
+
+
+def steps(mover: Mover) -> list[Mover]:
+    """The movers of a chain, or the one there is; none for Stay."""
+    if isinstance(mover, Chain):
+        return [step for one in mover.movers for step in steps(one)]
+    return [] if isinstance(mover, Stay) else [mover]
+
+
+def name(mover: Mover) -> str:
+    """A mover by what differs from its defaults, as "Whiten(alpha=3.0) + Shrink()"."""
+    if isinstance(mover, Chain):
+        return " + ".join(name(step) for step in steps(mover)) or "Stay()"
+    defaults = type(mover)().get_params(deep=False)
+    given = [
+        f"{key}={value.value if isinstance(value, Penalty) else value!r}"
+        for key, value in mover.get_params(deep=False).items()
+        if value is not defaults[key] and value != defaults[key]
+    ]
+    return f"{type(mover).__name__}({', '.join(given)})"

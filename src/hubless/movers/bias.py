@@ -1,0 +1,182 @@
+"""Movers that change which objects are asked for at all: a bias per object, carried by one more column."""
+
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+from ..arrays import Array, blocks, convert, namespace
+from ..inputs import check_count, check_positive
+from ..topk import search, without
+from .linear import weighted_mean
+from .mover import Mover
+from .points import Points, class_means, scatter
+
+QUANTILE = 0.99  # of the handicaps: an outlier far from everything would widen the column for all
+ROWS = 8192  # objects compared with their targets at once
+
+
+# b_i = −g mean{‖z_i − x‖² : x among the objects nearest to z_i}
+class Balance(Mover):
+    """Give objects in crowded places a handicap: ‖x − z‖² − g r(z), r how far z is from the x near it.
+
+    r is the mean squared distance: what CSLS and local scaling come to where queries are fixed. Objects stay
+    where they are; as they were before any move, they stand for the queries.
+
+    Parameters
+    ----------
+    strength : float, default=0.5
+        g; 0 does nothing.
+    n_neighbors : int, default=5
+        Near objects that r is the mean over.
+    n_proxies : int, default=2048
+        How many objects (of `unlabeled` where they are given, else of X) stand for the queries. More changed
+        little where it was measured.
+
+    Attributes
+    ----------
+    proxies_ : array of shape (n_proxies, d)
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Balance
+    >>> Balance(0.5, n_neighbors=1).fit_transform([[0.0], [1.0], [4.0]], [0, 0, 1]).round(1).tolist()
+    [[0.0, 2.0], [1.0, 2.0], [4.0, 0.0]]
+    """
+
+    _uses_labels = False
+    _lifts = True
+
+    def __init__(self, strength: float = 0.5, *, n_neighbors: int = 5, n_proxies: int = 2048) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.n_proxies = n_proxies
+
+    def _check(self) -> None:
+        check_positive("strength", self.strength, or_zero=True)
+        check_count("n_neighbors", self.n_neighbors)
+        check_count("n_proxies", self.n_proxies)
+
+    def _learn(self, points: Points) -> Points:
+        xp = namespace(points.X)
+        source = points.X if points.unlabeled is None else points.unlabeled
+        n = source.shape[0]
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
+        chosen = convert(chosen, points.X)
+        self.proxies_ = xp.take(source, chosen, axis=0)
+        return self._raised(points, chosen if points.unlabeled is None else None)
+
+    def _apply(self, points: Points) -> Points:
+        return self._raised(points, None)
+
+    def _raised(self, points: Points, own: Array | None) -> Points:
+        """Points with r; `own` are the row numbers of the proxies among the points, which do not count."""
+        xp, Z = namespace(points.Z), points.Z
+        n = self.proxies_.shape[0]
+        k = min(self.n_neighbors, n if own is None else n - 1)
+        if k < 1:
+            return points.raised(xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z)))
+        distances, index = search(Z, self.proxies_, k if own is None else k + 1)
+        if own is not None:
+            rows = xp.arange(Z.shape[0], dtype=xp.int64, device=compat.device(Z))
+            numbers = xp.reshape(xp.take(own, xp.reshape(index, (-1,))), index.shape)
+            distances = without(xp, distances, numbers, rows)
+        near = xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
+        if own is not None or not hasattr(self, "cap_"):
+            self.cap_ = float(xp.sort(near)[int(np.ceil(QUANTILE * (near.shape[0] - 1)))])
+        return points.raised(-self.strength * xp.clip(near, max=self.cap_))
+
+
+# ŷ_c(x) = π_c + w_cᵀ(x − μ) with w_c = (T + λI)⁻¹ n_c (m_c − μ): ridge regression of the indicator of c.
+# ‖x − z‖² − 2s ŷ_y(x) = ‖x − z'‖² + b with z' = z + s w_y and b = −2s w_yᵀ(z − μ) − s²‖w_y‖² − 2s π_y
+class Steer(Mover):
+    """Let a ridge classifier have a say: ‖x − z‖² − c u ŷ_y(x), with ŷ_y(x) its belief in the class of z.
+
+    Where classes are told apart by directions of little variance, distances do not see them and a linear
+    classifier does; where they have no simple shape, it is the other way round. z moves along its class's
+    weights w_y, the same way for all objects of the class.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        c; u, the mean squared distance of an object to its nearest of the same class, makes it a number
+        without a unit.
+    alpha : float, default=0.1
+        λ of the classifier, in mean eigenvalues of the scatter T of the objects.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_classes, d), intercept_ : array of shape (n_classes,)
+        w_c and π_c.
+    mean_ : array of shape (d,)
+    shift_ : float
+        s = c u / 2.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from hubless.movers import Steer
+    >>> X, y = load_digits(return_X_y=True)
+    >>> bool(cross_val_score(make_pipeline(Steer(), KNeighborsClassifier()), X, y).mean() > 0.95)
+    True
+    """
+
+    _lifts = True
+
+    def __init__(self, strength: float = 1.0, alpha: float = 0.1) -> None:
+        self.strength = strength
+        self.alpha = alpha
+
+    def _check(self) -> None:
+        check_positive("strength", self.strength, or_zero=True)
+        check_positive("alpha", self.alpha)
+
+    def _width(self) -> int:
+        return 1
+
+    def _estimate(self, points: Points) -> None:
+        X, weights = points.X, points.weights
+        xp = namespace(X)
+        self.mean_ = weighted_mean(X, weights)
+        means, totals = class_means(X, points.codes, points.n_classes, weights)
+        T = scatter(X, self.mean_, weights)
+        if points.unlabeled is not None:  # one scatter of all, in the size of that of the labeled ones
+            n, m = float(xp.sum(totals)), points.unlabeled.shape[0]
+            T = (T + scatter(points.unlabeled, self.mean_)) * (n / (n + m))
+        d = T.shape[0]
+        alpha = float(self.alpha) * float(xp.linalg.trace(T)) / d
+        ridge = (alpha or 1.0) * xp.eye(d, dtype=T.dtype, device=compat.device(T))
+        self.coef_ = xp.linalg.solve(T + ridge, (totals[:, None] * (means - self.mean_)).T).T
+        self.intercept_ = totals / xp.sum(totals)
+        self.shift_ = 0.5 * float(self.strength) * _target_spread(points, self.mean_)
+
+    def _apply(self, points: Points) -> Points:
+        xp, Z = namespace(points.Z), points.Z
+        step = xp.take(self.shift_ * self.coef_, points.codes, axis=0)  # s w_y
+        centred = xp.astype(Z, xp.float64) - self.mean_
+        bias = -2 * xp.vecdot(step, centred, axis=-1) - xp.vecdot(step, step, axis=-1)
+        bias = bias - 2 * self.shift_ * xp.take(self.intercept_, points.codes)
+        return points._replace(Z=Z + xp.astype(step, Z.dtype)).raised(bias)
+
+
+# u = mean_i ‖x_i − x_t(i)‖² over the objects that have a target t(i)
+def _target_spread(points: Points, mean: Array) -> float:
+    """u, or the mean squared distance to μ where every object is alone or has its double."""
+    xp, X = namespace(points.X), points.X
+    targets: Any = points.targets
+    first = targets[:, 0]
+    total, pairs, spread = 0.0, 0, 0.0
+    for rows in blocks(X.shape[0], ROWS):
+        x, index = xp.astype(X[rows, :], xp.float64), first[rows]
+        apart = x - xp.astype(xp.take(X, xp.clip(index, min=0), axis=0), xp.float64)
+        squared = xp.vecdot(apart, apart, axis=-1)
+        total += float(xp.sum(xp.where(index >= 0, squared, 0.0)))
+        pairs += int(xp.sum(xp.astype(index >= 0, xp.int64)))
+        spread += float(xp.sum((x - mean) ** 2))
+    near, wide = total / max(pairs, 1), spread / X.shape[0]
+    return near if near > 1e-12 * wide else wide

@@ -1,0 +1,72 @@
+"""Movers one after another."""
+
+from typing import Any
+
+from sklearn.base import clone
+
+from .mover import Mover
+from .points import Points
+
+
+class Chain(Mover):
+    """Move by one mover, then by the next, and so on.
+
+    Each learns from the objects as the one before it left them. Order matters: a metric (Whiten, Denoise)
+    comes first, as those after it work in its space; then what moves objects (Shrink, Smooth, MoveLabeled,
+    …); then Balance, then Steer.
+
+    Parameters
+    ----------
+    movers : sequence of movers
+
+    Attributes
+    ----------
+    movers_ : list of the fitted movers
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Chain, Scale, Shrink
+    >>> Chain([Shrink(0.5), Scale(0.5)]).fit_transform([[0.0], [4.0], [8.0]], [0, 0, 1]).tolist()
+    [[2.5], [3.5], [6.0]]
+    """
+
+    def __init__(self, movers: Any = ()) -> None:
+        self.movers = movers
+
+    @property
+    def _uses_labels(self) -> bool:  # type: ignore[override]
+        return any(mover._uses_labels for mover in self.movers)
+
+    @property
+    def _lifts(self) -> bool:  # type: ignore[override]
+        return any(mover._lifts for mover in self.movers)
+
+    def _check(self) -> None:
+        for mover in self.movers:
+            if not isinstance(mover, Mover):
+                raise ValueError(
+                    f"a chain is made of movers, as Chain([Whiten(), Shrink(0.5)]); got {mover!r} in it."
+                )
+            mover._check()
+
+    def _width(self) -> int:
+        return max((mover._width() for mover in self.movers), default=0)
+
+    def _learn(self, points: Points) -> Points:
+        self.movers_ = [clone(mover) for mover in self.movers]
+        for mover in self.movers_:
+            points = mover._learn(points)
+        return points
+
+    def _apply(self, points: Points) -> Points:
+        for mover in self.movers_:
+            points = mover._apply(points)
+        return points
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = any(
+            mover.__sklearn_tags__().non_deterministic for mover in self.movers if isinstance(mover, Mover)
+        )
+        return tags

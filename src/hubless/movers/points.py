@@ -1,0 +1,78 @@
+"""Labeled objects on their way: where they were, where they are now, and what they are known by."""
+
+from typing import NamedTuple
+
+import array_api_compat as compat
+
+from ..arrays import Array, blocks, count, namespace, sparse_rows
+from ..moments import as_weights
+from ..targets import Labeled
+
+ROWS = 8192  # rows lifted to float64 at once
+
+
+class Points(NamedTuple):
+    """What one mover hands to the next.
+
+    Queries are compared with Z by ‖L'x − z‖² + bias, where L' is the transpose of L, or the identity.
+    """
+
+    X: Array  # (n, r): where the objects were, in the space of the comparison: they stand for queries
+    Z: Array  # (n, r): where they are now
+    codes: Array  # (n,): class numbers; None where no mover asks for them
+    n_classes: int
+    weights: Array | None = None  # (n,)
+    targets: Array | None = None  # (n, width): nearest same-class objects, in the space of the input
+    unlabeled: Array | None = None  # (m, r): objects without a class, which stand for queries too
+    bias: Array | None = None  # (n,), float64, of squared distances
+    L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
+
+    @staticmethod
+    def start(labeled: Labeled, n_classes: int, unlabeled: Array | None = None) -> "Points":
+        """Objects that have not moved yet."""
+        X, codes, weights, targets = labeled
+        return Points(X, X, codes, n_classes, weights, targets, unlabeled)
+
+    def raised(self, bias: Array) -> "Points":
+        """The same points with more bias."""
+        return self._replace(bias=bias if self.bias is None else self.bias + bias)
+
+
+# m_c = Σ_{y_i = c} w_i x_i / Σ_{y_i = c} w_i
+def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = None) -> tuple[Array, Array]:
+    """Mean (n_classes, d) and weight (n_classes,) of each class, in float64; 0 for one without objects."""
+    xp, w = namespace(X, codes), as_weights(X, weights)
+    sums = xp.zeros((n_classes, X.shape[1]), dtype=xp.float64, device=compat.device(X))
+    for rows in blocks(X.shape[0], ROWS):
+        x = xp.astype(X[rows, :], xp.float64)
+        own = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(X))
+        sums = sums + sparse_rows(codes[rows], own, w[rows], n_classes, x)
+    totals = count(codes, n_classes, w)
+    return sums / xp.where(totals > 0, totals, 1.0)[:, None], totals
+
+
+# T = Σ w (x − μ)(x − μ)ᵀ
+def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
+    """Scatter of the rows of X about a point, in float64; shape (d, d)."""
+    xp, w = namespace(X, mean), as_weights(X, weights)
+    total = xp.zeros((X.shape[1], X.shape[1]), dtype=xp.float64, device=compat.device(X))
+    for rows in blocks(X.shape[0], ROWS):
+        x = (xp.astype(X[rows, :], xp.float64) - mean) * xp.sqrt(w[rows])[:, None]
+        total = total + x.T @ x
+    return total
+
+
+# S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
+def within_scatter(X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None) -> Array:
+    """Scatter of the objects about the means of their classes; shape (d, d)."""
+    xp = namespace(X, mean)
+    means, totals = class_means(X, codes, n_classes, weights)
+    between = (means - mean) * xp.sqrt(totals)[:, None]
+    return scatter(X, mean, weights) - between.T @ between
+
+
+def squared_norms(X: Array) -> Array:
+    """‖x‖² of each row in float64; shape (n,)."""
+    xp = namespace(X)
+    parts = (xp.astype(X[rows, :], xp.float64) for rows in blocks(X.shape[0], ROWS))
+    return xp.concat([xp.vecdot(part, part, axis=-1) for part in parts])

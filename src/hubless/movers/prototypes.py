@@ -1,0 +1,181 @@
+"""Movers toward a typical object: all objects to the mean of all, to that of their class, or to near ones."""
+
+from typing import Any
+
+from ..arrays import Array, namespace, to_numpy
+from ..inputs import check_choice, check_count, check_fraction
+from ..targets import first_targets
+from ..topk import search
+from ..vote import distance_weights
+from .linear import weighted_mean
+from .mover import Mover
+from .points import Points, class_means
+
+
+class Scale(Mover):
+    """Move labeled objects to μ + g (z − μ): Move-labeled with W = g · I, and nothing learned but the mean.
+
+    What of Move-labeled's gain is due to shorter vectors alone, this control has too.
+
+    Parameters
+    ----------
+    g : float, default=0.5
+        The factor; 1 leaves objects where they are.
+
+    Attributes
+    ----------
+    mean_ : array of shape (d,)
+        μ.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Scale
+    >>> scale = Scale(0.5)
+    >>> scale.fit_transform([[0.0], [4.0]], [0, 1]).tolist(), scale.transform([[4.0]]).tolist()
+    ([[1.0], [3.0]], [[4.0]])
+    """
+
+    _uses_labels = False
+
+    def __init__(self, g: float = 0.5) -> None:
+        self.g = g
+
+    def _check(self) -> None:
+        check_fraction("g", self.g)
+
+    def _estimate(self, points: Points) -> None:
+        self.mean_ = weighted_mean(points.X, points.weights)
+
+    def _apply(self, points: Points) -> Points:
+        mean = namespace(points.Z).astype(self.mean_, points.Z.dtype)
+        return points._replace(Z=mean + self.g * (points.Z - mean))
+
+
+class Shrink(Mover):
+    """Move labeled objects toward the mean of their class: z' = (1 − a) z + a m_y.
+
+    What an object shares with its class stays, what is its own and would mislead a query is halved, say.
+
+    Parameters
+    ----------
+    step : float from 0 to 1, default=0.3
+        a; 1 stores the class means alone.
+
+    Attributes
+    ----------
+    means_ : array of shape (n_classes, d)
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Shrink
+    >>> Shrink(0.5).fit_transform([[0.0], [4.0], [9.0]], ["a", "a", "b"]).tolist()
+    [[1.0], [3.0], [9.0]]
+    """
+
+    def __init__(self, step: float = 0.3) -> None:
+        self.step = step
+
+    def _check(self) -> None:
+        check_fraction("step", self.step)
+
+    def _estimate(self, points: Points) -> None:
+        self.means_ = class_means(points.Z, points.codes, points.n_classes, points.weights)[0]
+
+    def _apply(self, points: Points) -> Points:
+        xp, Z = namespace(points.Z), points.Z
+        means = xp.take(xp.astype(self.means_, Z.dtype), points.codes, axis=0)
+        return points._replace(Z=(1 - self.step) * Z + self.step * means)
+
+
+class Smooth(Mover):
+    """Move labeled objects toward the mean of the nearest of their class: Eq. 5 by k-NN regression.
+
+    z' = (1 − s) z + s Σ_j w_j z_j / Σ_j w_j over the m nearest z_j.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=4
+        m. A class of fewer objects gives all it has; an object alone in its class stays.
+    weights : "uniform" or "distance", default="uniform"
+        w_j = 1, or the inverse of the distance.
+    step : float from 0 to 1 or None, default=None
+        s; None gives m / (m + 1), with which z' is the mean of z and its neighbours. Many neighbours and a
+        small step move toward a local prototype.
+
+    Attributes
+    ----------
+    objects_, codes_ : the objects learned from and their class numbers, in which later objects find theirs
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Smooth
+    >>> Smooth(1).fit_transform([[0.0], [4.0], [9.0]], ["a", "a", "b"]).tolist()
+    [[2.0], [2.0], [9.0]]
+    """
+
+    def __init__(self, n_neighbors: int = 4, weights: str = "uniform", step: float | None = None) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.step = step
+
+    def _check(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("weights", self.weights, ("uniform", "distance"))
+        if self.step is not None:
+            check_fraction("step", self.step)
+
+    def _width(self) -> int:
+        return self.n_neighbors
+
+    def _learn(self, points: Points) -> Points:
+        self.objects_, self.codes_ = points.Z, points.codes
+        return self._toward(points, first_targets(points.targets, self.n_neighbors))
+
+    def _apply(self, points: Points) -> Points:
+        found = _nearest_of_class(points.Z, points.codes, self.objects_, self.codes_, self.n_neighbors)
+        return self._toward(points, found)
+
+    def _toward(self, points: Points, neighbors: Array) -> Points:
+        """Points moved toward the mean of `neighbors`: rows of `objects_`, -1 for none; shape (n, m)."""
+        xp, Z = namespace(points.Z), points.Z
+        there = xp.astype(neighbors >= 0, Z.dtype)
+        if self.weights == "distance":
+            there = there * distance_weights(_distances(Z, self.objects_, neighbors))
+        total = xp.sum(there, axis=1)
+        mean = xp.zeros_like(Z)
+        for column in range(neighbors.shape[1]):  # one neighbour at a time: no (n, width, d) array
+            own = xp.take(self.objects_, xp.clip(neighbors[:, column], min=0), axis=0)
+            mean = mean + own * (there[:, column] / xp.where(total > 0, total, 1.0))[:, None]
+        m = xp.sum(xp.astype(neighbors >= 0, Z.dtype), axis=1) if self.weights == "uniform" else total
+        step = m / (m + 1) if self.step is None else self.step * xp.astype(m > 0, Z.dtype)
+        return points._replace(Z=Z + step[:, None] * (mean - Z))
+
+
+def _distances(Z: Array, objects: Array, neighbors: Array) -> Array:
+    """‖z − z_j‖ of each row and its neighbours; 1 where there is none."""
+    xp, columns = namespace(Z, objects, neighbors), []
+    for column in range(neighbors.shape[1]):
+        index = neighbors[:, column]
+        apart = xp.linalg.vector_norm(Z - xp.take(objects, xp.clip(index, min=0), axis=0), axis=1)
+        columns.append(xp.where(index >= 0, apart, 1.0))
+    return xp.stack(columns, axis=1)
+
+
+def _nearest_of_class(Z: Array, codes: Array, objects: Array, object_codes: Array, k: int) -> Any:
+    """For each row of Z, the nearest `objects` of its class, -1 where there are too few; shape (n, k)."""
+    xp = namespace(Z, codes, objects, object_codes)
+    places, found = [], []
+    for code in sorted(set(to_numpy(codes).tolist())):
+        (asked,), (stored,) = xp.nonzero(codes == code), xp.nonzero(object_codes == code)
+        width = min(k, stored.shape[0])
+        own = search(
+            xp.take(Z, asked, axis=0), xp.take(objects, stored, axis=0), width, return_distance=False
+        )
+        index = xp.reshape(xp.take(stored, xp.reshape(own, (-1,))), own.shape)
+        none = xp.full_like(index[:, :1], -1)
+        found.append(xp.concat([index, *[none] * (k - width)], axis=1))
+        places.append(asked)
+    return xp.take(xp.concat(found), xp.argsort(xp.concat(places)), axis=0)
