@@ -3,6 +3,7 @@
 from .classifier import MoveLabeledClassifier
 from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import Hubness, measure_hubness
+from .model_dir import load, save
 from .movers import MoveLabeled
 from .neighbors import nearest
 from .transformer import MoveQuery
@@ -16,6 +17,8 @@ __all__ = [
     "MoveLabeledClassifierCV",
     "MoveQuery",
     "__version__",
+    "load",
     "measure_hubness",
     "nearest",
+    "save",
 ]

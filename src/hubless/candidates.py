@@ -29,18 +29,23 @@ def simple_movers() -> list[Mover]:
         *(LabelRidge(_relative(alpha), keep=keep) for keep in (0.85, 1.0) for alpha in (0.5, 2.0)),
         *(Denoise(power, whiten=whiten) for power, whiten in ((1.0, False), (2.0, True))),
         *(Chain([Whiten(alpha), Shrink(step)]) for alpha in (0.01, 0.3, 3.0) for step in (0.4, 0.7, 0.9)),
+        Chain([Balance(0.5), Steer(1.0)]),  # two that are good together where neither is alone
+        Chain([Smooth(2), Balance(0.4), Steer(1.0)]),
     ]
 
 
 def balanced(mover: Mover) -> list[Mover]:
-    """A mover followed by Balance."""
+    """A mover followed by Balance, unless it has that, or Steer, which comes after it."""
+    if any(isinstance(step, Balance | Steer) for step in steps(mover)):
+        return []
     return [_then(mover, Balance(strength)) for strength in (0.3, 0.6)]
 
 
 def steered(mover: Mover) -> list[Mover]:
-    """A mover followed by Steer."""
+    """A mover followed by Steer, or with another in the place of the one it has."""
+    before = Chain([step for step in steps(mover) if not isinstance(step, Steer)])
     settings = ((0.5, 0.1), (1.5, 0.1), (1.5, 0.01), (5.0, 0.01))
-    return [_then(mover, Steer(strength, alpha)) for strength, alpha in settings]
+    return [_then(before, Steer(strength, alpha)) for strength, alpha in settings]
 
 
 def _relative(value: float) -> Penalty:
@@ -64,8 +69,14 @@ def name(mover: Mover) -> str:
         return " + ".join(name(step) for step in steps(mover)) or "Stay()"
     defaults = type(mover)().get_params(deep=False)
     given = [
-        f"{key}={value.value if isinstance(value, Penalty) else value!r}"
+        f"{key}={_told(value)}"
         for key, value in mover.get_params(deep=False).items()
         if value is not defaults[key] and value != defaults[key]
     ]
     return f"{type(mover).__name__}({', '.join(given)})"
+
+
+def _told(value: object) -> str:
+    if isinstance(value, Penalty):
+        return f"{value.value:g} scale" if value.relative else repr(value.value)
+    return repr(value)

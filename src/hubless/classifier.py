@@ -131,14 +131,16 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
     def _store(self, classes: Array, labeled: Labeled, mover: Mover, unlabeled: Array | None = None) -> None:
         # learning may refuse, and must then leave no trace
         moved = mover._learn_from(Points.start(labeled, int(classes.shape[0]), unlabeled))
-        mover.classes_, mover.n_features_in_ = classes, self.n_features_in_
+        mover.classes_, mover.n_singletons_ = classes, labeled.n_without_target()
+        for name in {"n_features_in_", "feature_names_in_"} & self.__dict__.keys():
+            setattr(mover, name, getattr(self, name))
         self.classes_, self.mover_, self.moved_ = classes, mover, moved
         for name in ("W_", "mean_", "alpha_"):  # of the paper's mover; those of an earlier fit go
             self.__dict__.pop(name, None)
             if isinstance(mover, MoveLabeled):
                 setattr(self, name, getattr(mover, name))
         self.codes_, self.weights_ = labeled.codes, labeled.weights
-        self.n_singletons_ = labeled.n_without_target()
+        self.n_singletons_ = mover.n_singletons_
 
 
 class MoveLabeledClassifier(MovedNeighbors):

@@ -161,7 +161,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         if isinstance(self.mover, str):
             check_choice("mover", self.mover, ("ridge", "auto"))
             return None if self.mover == "ridge" else []
-        movers = [self.mover] if isinstance(self.mover, Mover) else list(self.mover)
+        movers = [*self.mover] if np.iterable(self.mover) else [self.mover]
         if not movers or not all(isinstance(mover, Mover) for mover in movers):
             raise ValueError(
                 'mover must be "ridge", "auto", or movers of hubless.movers, as Shrink(0.3) or '
@@ -208,9 +208,12 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         )
         race = Race(arena, self.lift, self.max_seconds)
         choice = race.run(movers)
+        found = table(race, choice), explain(race, choice)
         self._store(classes, labeled, clone(choice.mover), unlabeled)
         self.n_neighbors_, self.best_score_ = choice.n_neighbors, choice.score
-        self.cv_results_, self._why = table(race, choice), explain(race, choice)
+        self.cv_results_, self._why = found
+        for name in ("n_targets_", "scores_", "grid_"):  # those of an earlier fit go
+            self.__dict__.pop(name, None)
 
     def explain(self) -> str:
         """What was chosen, and why, in a few sentences."""

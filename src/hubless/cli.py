@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from . import __version__, datasets, demo
 from .paper import published, tables
+from .paper.contest import CONTENDERS
 from .paper.experiment import METHODS
 from .paper.reproduce import PASSES, Options, outcomes, plan, reproduce
 
@@ -78,9 +79,9 @@ def _add_reproduce(verbs: Verbs) -> None:
     verb.add_argument(
         "--methods",
         **several,
-        choices=tuple(METHODS),
+        choices=(*METHODS, *CONTENDERS),
         default=tuple(published.METHODS),
-        help=f"of {', '.join(METHODS)} (default: the paper's six)",
+        help=f"of {', '.join((*METHODS, *CONTENDERS))} (default: the paper's six)",
     )
     verb.add_argument("--splits", type=_positive, default=4, help="random 70 : 30 splits (default: 4)")
     verb.add_argument("--dim", type=_positive, default=300, help="principal components (default: 300)")

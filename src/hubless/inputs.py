@@ -164,6 +164,15 @@ def check_weights(weights: Any, X: Array) -> Array | None:
     return convert(host, X)
 
 
+def check_squares(size: float) -> None:
+    """Refuse values whose sum of squares is not a finite number."""
+    if not size < np.inf:  # also catches nan
+        raise ValueError(
+            "the squares of the values overflow float64; divide X by its largest value first "
+            "(and sample_weight by its largest)."
+        )
+
+
 def check_unlabeled(unlabeled: Any, X: Array) -> Array | None:
     """Objects without a class, with the columns, the library and the precision of X."""
     if unlabeled is None:

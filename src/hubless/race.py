@@ -77,7 +77,7 @@ class Trial:
 
     def is_hopeless(self, leader: "Trial | None") -> bool:
         """Whether it has shown that it will not catch up."""
-        if leader is None or len(self.right) < GLANCE:
+        if leader is None or len(self.right) < min(GLANCE, len(leader.right) // 3):
             return False
         behind, error = self.behind(leader)
         return behind > max(HOPELESS * error, 0.01)
@@ -115,10 +115,10 @@ class Arena:
             if wanted > done and not trial.is_hopeless(leader):
                 try:
                     points = self._moved(trial, len(trial.steps), i)
+                    moved, exit = leave(points, None, weighted_mean(self._start(i).X, points.weights))
                 except ValueError as error:  # no two objects of a class in this fold, say
                     trial.error, trial.score = str(error), -np.inf
                     break
-                moved, exit = leave(points, None, weighted_mean(self._start(i).X, points.weights))
                 glance = min(done + GLANCE, wanted)
                 for part in (test[done:glance], test[glance:wanted]):
                     if len(part) and not trial.is_hopeless(leader):
@@ -131,13 +131,14 @@ class Arena:
         if n_steps == 0:
             return self._start(fold)
         key = (fold, *trial.names[:n_steps])
-        if key not in self.cache:
+        points = self.cache.pop(key, None)
+        if points is None:
             before = self._moved(trial, n_steps - 1, fold)
-            self.cache[key] = clone(trial.steps[n_steps - 1])._learn(before)
-        self.cache[key] = self.cache.pop(key)  # the last one used goes last
+            points = clone(trial.steps[n_steps - 1])._learn(before)
+        self.cache[key] = points  # the last one used goes last
         while len(self.cache) > CACHED:
             self.cache.pop(next(iter(self.cache)))
-        return self.cache[key]
+        return points
 
     def _answers(self, moved: Array, exit: Exit, points: Points, test: np.ndarray) -> np.ndarray:
         """Whether each query gets its class, for each k; shape (queries, ks)."""
@@ -172,6 +173,7 @@ class Race:
         self.arena, self.lift, self.max_seconds = arena, lift, max_seconds
         self.trials: list[Trial] = []
         self.leader: Trial | None = None
+        self.heat = self.compared = 0  # queries of the first comparison, and of the one that decides
         self.started = perf_counter()
 
     @property
@@ -185,16 +187,22 @@ class Race:
 
     def run(self, movers: list[Mover]) -> Trial:
         """The choice among given movers or, with none given, simple ones and what they can be extended to."""
-        heat, final = (min(m, self.arena.n_queries) for m in (HEAT, FINAL))
+        n = self.arena.n_queries
+        if n == 0:
+            raise ValueError("every test part of cv is empty: there is no query to compare movers by.")
+        heat, final = min(HEAT, -(-3 * n // 5)), min(FINAL, n)  # of few objects, three folds of five
+        self.heat = self.compared = heat
         self._enter(movers or simple_movers(), heat)
         if not movers:
             for extended in (balanced, steered):
                 best = _front(self.trials, FRONT)
                 self._enter([new for trial in best for new in extended(trial.mover)], heat)
-        for trial in self._finalists():
+        for trial in self._finalists(of_one_kind=bool(movers)):
             if self.is_out_of_time():
                 break
             self.arena.ask(trial, final)
+        else:
+            self.compared = final
         return self.choice()
 
     def _enter(self, movers: Iterable[Mover], n_queries: int) -> None:
@@ -207,16 +215,19 @@ class Race:
             trial = self.arena.trial(mover, len(self.trials))
             self.arena.ask(trial, n_queries, self.leader)
             self.trials.append(trial)
+            if trial.error or trial.is_hopeless(self.leader):  # as good as the leader by fewer queries, maybe
+                continue
             if self.leader is None or trial.score > self.leader.score:
                 self.leader = trial
 
-    def _finalists(self) -> list[Trial]:
+    def _finalists(self, of_one_kind: bool) -> list[Trial]:
         """The best settings, and the best of each number of steps, down to not moving at all."""
         ranked = sorted(self.trials, key=lambda trial: (-trial.score, trial.place))
+        front = ranked[: FRONT + 1] if of_one_kind else _front(ranked, FRONT + 1)
         by_steps: dict[int, Trial] = {}
         for trial in ranked:
             by_steps.setdefault(len(trial.steps), trial)
-        chosen = {trial.place: trial for trial in (*_front(ranked, FRONT + 1), *by_steps.values())}
+        chosen = {trial.place: trial for trial in (*front, *by_steps.values())}
         return [chosen[place] for place in sorted(chosen) if not chosen[place].error]
 
     def choice(self) -> Trial:
@@ -231,12 +242,13 @@ class Race:
         return max(self.last(), key=lambda trial: (trial.score, -trial.place))
 
     def last(self) -> list[Trial]:
-        """The settings that answered the most queries."""
+        """The settings that answered the queries of the last comparison that all of its settings finished."""
         good = [trial for trial in self.trials if not trial.error]
         if not good:
-            raise ValueError(f"no mover could learn from these objects: {self.trials[0].error}")
-        most = max(len(trial.right) for trial in good)
-        return [trial for trial in good if len(trial.right) == most]
+            why = self.trials[0].error if self.trials else "each needs one more column, and lift=False."
+            raise ValueError(f"no mover could learn from these objects: {why}")
+        enough = min(self.compared, max(len(trial.right) for trial in good))
+        return [trial for trial in good if len(trial.right) >= enough]
 
 
 def _is_near(trial: Trial, best: Trial) -> bool:
@@ -294,7 +306,7 @@ def explain(race: Race, choice: Trial) -> str:
         if own and choice not in own:
             rival = max(own, key=lambda trial: trial.score)
             told.append(f"{title}: {rival.score:.1%} of {len(rival.right)}.")
-    given_up = sum(trial.is_hopeless(race.leader) for trial in race.trials)
+    given_up = sum(len(trial.right) < race.heat and not trial.error for trial in race.trials)
     told.append(
         f"{len(race.trials)} settings were tried in {race.seconds:.1f} s; {given_up} were given up early."
     )

@@ -111,6 +111,9 @@ class Labeled(NamedTuple):
     def n_without_target(self) -> int:
         """Objects without a target: alone in their class, unless the targets were precomputed otherwise."""
         xp = namespace(self.targets)
+        if self.targets.shape[1] == 0:  # nobody asked for targets
+            sizes = count(self.codes, int(xp.max(self.codes)) + 1)
+            return int(xp.sum(xp.astype(sizes == 1, xp.int64)))
         return int(xp.sum(xp.astype(xp.all(self.targets < 0, axis=1), xp.int64)))
 
 

@@ -11,9 +11,9 @@ CELLS = 1 << 22  # votes held at once
 
 # w_j = d_1 / d_j, which is proportional to 1 / d_j and cannot overflow; at distance 0, w_j = [d_j = 0]
 def distance_weights(distances: Array) -> Array:
-    """Weights of neighbours by the inverse of their distance; shape (queries, k), nearest first."""
+    """Weights of neighbours by the inverse of their distance, that of the nearest 1; shape (queries, k)."""
     xp = namespace(distances)
-    first = distances[:, :1]
+    first = xp.min(distances, axis=1, keepdims=True)
     positive = distances > 0
     ratio = first / xp.where(positive, distances, 1.0)
     return xp.where(first > 0, ratio, xp.astype(~positive, distances.dtype))

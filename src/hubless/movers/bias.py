@@ -65,17 +65,18 @@ class Balance(Mover):
         chosen = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
         chosen = convert(chosen, points.X)
         self.proxies_ = xp.take(source, chosen, axis=0)
-        return self._raised(points, chosen if points.unlabeled is None else None)
+        return self._raised(points, chosen if points.unlabeled is None else None, learning=True)
 
     def _apply(self, points: Points) -> Points:
         return self._raised(points, None)
 
-    def _raised(self, points: Points, own: Array | None) -> Points:
+    def _raised(self, points: Points, own: Array | None, learning: bool = False) -> Points:
         """Points with r; `own` are the row numbers of the proxies among the points, which do not count."""
         xp, Z = namespace(points.Z), points.Z
         n = self.proxies_.shape[0]
         k = min(self.n_neighbors, n if own is None else n - 1)
-        if k < 1:
+        if k < 1:  # the only proxy is the object itself: no handicap, then or later
+            self.cap_ = 0.0
             return points.raised(xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z)))
         distances, index = search(Z, self.proxies_, k if own is None else k + 1)
         if own is not None:
@@ -83,7 +84,7 @@ class Balance(Mover):
             numbers = xp.reshape(xp.take(own, xp.reshape(index, (-1,))), index.shape)
             distances = without(xp, distances, numbers, rows)
         near = xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
-        if own is not None or not hasattr(self, "cap_"):
+        if learning:
             self.cap_ = float(xp.sort(near)[int(np.ceil(QUANTILE * (near.shape[0] - 1)))])
         return points.raised(-self.strength * xp.clip(near, max=self.cap_))
 

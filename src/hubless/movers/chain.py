@@ -43,11 +43,11 @@ class Chain(Mover):
         return any(mover._lifts for mover in self.movers)
 
     def _check(self) -> None:
+        if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):
+            raise ValueError(
+                f"a chain is made of movers, as Chain([Whiten(), Shrink(0.5)]); got {self.movers!r}."
+            )
         for mover in self.movers:
-            if not isinstance(mover, Mover):
-                raise ValueError(
-                    f"a chain is made of movers, as Chain([Whiten(), Shrink(0.5)]); got {mover!r} in it."
-                )
             mover._check()
 
     def _width(self) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import array_api_compat as compat
 
 from ..arrays import Array, blocks, namespace
+from ..inputs import check_squares
 from ..moments import Moments, as_origin, as_weights, moments_of_pairs, moments_of_targets
 from ..solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
 from ..targets import Labeled, pairs
@@ -118,12 +119,7 @@ def problem_of_targets(
 
 
 def _finite(problem: RidgeProblem) -> RidgeProblem:
-    size = problem.mean_eigenvalue()
-    if not size < float("inf"):  # also catches nan
-        raise ValueError(
-            "the squares of the values overflow float64; divide X by its largest value first "
-            "(and sample_weight by its largest)."
-        )
+    check_squares(problem.mean_eigenvalue())
     return problem
 
 

@@ -6,11 +6,17 @@ and a column (see `mover.leave`), and the order of the neighbours is the same.
 
 from ..arrays import Array, namespace
 from ..inputs import check_count, check_positive
-from ..moments import moments_of_targets
+from ..moments import as_weights, moments_of_targets
 from ..targets import first_targets, same_class_targets
 from .linear import weighted_mean
 from .mover import Mover
 from .points import Points, scatter, within_scatter
+
+ROUNDING = 1e-29  # variance of identical objects, in squares of their mean
+NOTHING = (
+    "there is nothing to learn from: the objects of each class are identical, or alone in it. Give more "
+    "objects per class, or another mover."
+)
 
 
 class _Metric(Mover):
@@ -27,7 +33,7 @@ class _Metric(Mover):
         return points._replace(X=points.X @ L, Z=points.Z @ L, unlabeled=unlabeled, L=whole)
 
 
-# L = (S / n + λ s̄ I)^(−½), S the scatter about the class means and s̄ its mean eigenvalue
+# L = (S / s̄ + λI)^(−½), S the scatter about the class means and s̄ its mean eigenvalue
 class Whiten(_Metric):
     """Compare in a space in which all classes together are as wide in every direction.
 
@@ -71,17 +77,15 @@ class Whiten(_Metric):
         values, V = xp.linalg.eigh(S)
         values = xp.clip(values, min=0.0)
         unit = float(xp.mean(values))
-        if unit <= 1e-12 * float(xp.linalg.trace(scatter(X, mean, points.weights))) / X.shape[0]:
-            raise ValueError(
-                "there is nothing to learn from: the objects of each class are identical, or alone in it. "
-                "Give more objects per class, or another mover."
-            )
+        spread = float(xp.linalg.trace(scatter(X, mean, points.weights))) / X.shape[0]
+        if unit <= max(1e-12 * spread, ROUNDING * float(xp.mean(mean**2))):
+            raise ValueError(NOTHING)
         self.L_ = (V / xp.sqrt(values / unit + self.alpha)) @ V.T
 
 
-# With C = ½ (A + Aᵀ) / pairs the covariance of an object and its targets and K = T / n + λ t̄ I that of the
-# objects: K^(−½) C K^(−½) = U diag(r) Uᵀ has the correlations r of objects and targets, and
-# L = K^(−½) U diag(r^(p/2)), times Uᵀ K^(½) where directions keep their width
+# With C = ½ (A + Aᵀ) / pairs the covariance of an object and its targets and K = T / n + λI that of the
+# objects, both in mean variances: K^(−½) C K^(−½) = U diag(r) Uᵀ has the correlations r of objects and
+# targets, and L = K^(−½) U diag(r^(p/2)), times Uᵀ K^(½) where directions keep their width
 class Denoise(_Metric):
     """Compare by the directions in which an object resembles its nearest objects of the same class.
 
@@ -146,18 +150,21 @@ class Denoise(_Metric):
 
     def _estimate(self, points: Points) -> None:
         xp, X, weights = namespace(points.X), points.X, points.weights
-        mean = weighted_mean(X, weights)
-        values, V = xp.linalg.eigh(scatter(X, mean, weights) / X.shape[0])
+        mean, total = weighted_mean(X, weights), float(xp.sum(as_weights(X, weights)))
+        values, V = xp.linalg.eigh(scatter(X, mean, weights) / total)
         values = xp.clip(values, min=0.0)
-        roots = xp.sqrt(values + self.alpha * xp.mean(values))
-        white = V / roots  # (d, d): K^(−½) but for a rotation
+        unit = float(xp.mean(values))
         targets = first_targets(points.targets, self.n_targets)
+        if unit <= ROUNDING * float(xp.mean(mean**2)) or not bool(xp.any(targets >= 0)):
+            raise ValueError(NOTHING)
+        roots = xp.sqrt(values / unit + self.alpha)
+        white = V / roots  # (d, d): K^(−½) but for a rotation
         for turn in range(self.n_iter):
             if turn > 0:
                 seen = X @ xp.astype(self.L_, X.dtype)
                 targets = same_class_targets(seen, points.codes, targets.shape[1])
             moments = moments_of_targets(X, targets, weights, mean)
-            C = (moments.A + moments.A.T) / (2 * max(moments.weight, 1e-300))
+            C = (moments.A + moments.A.T) / (2 * moments.weight * unit)
             r, U = xp.linalg.eigh(white.T @ C @ white)
             self.correlations_ = xp.clip(r, min=1e-6, max=1.0)
             self.L_ = (white @ U) * self.correlations_ ** (self.power / 2)

@@ -16,7 +16,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, namespace
-from ..inputs import check_class_numbers, check_labels, check_points, check_unlabeled, check_weights
+from ..inputs import (
+    check_class_numbers,
+    check_labels,
+    check_points,
+    check_squares,
+    check_unlabeled,
+    check_weights,
+)
 from ..targets import labeled_objects
 from .linear import weighted_mean
 from .points import Points, squared_norms
@@ -47,13 +54,14 @@ def leave(points: Points, exit: Exit | None, mean: Array | None = None) -> tuple
         own, squares = squared_norms(P), squared_norms(back)
         own = own if bias is None else own + bias
         if exit is None:
-            gain = _slope(xp, own, squares)
+            gain = _slope(xp, own, squares, 100 * float(xp.finfo(Z.dtype).eps))
         Z, bias = centre + gain * back, gain * own - gain**2 * squares
     if bias is None:
         return Z, Exit(mean, gain, None) if exit is None else exit
     if exit is None:
         exit = Exit(mean, gain, float(xp.min(bias)))
     column = xp.sqrt(xp.clip(bias - exit.floor, min=0.0))
+    check_squares(float(xp.sum(column)))
     return xp.concat([Z, xp.astype(column, Z.dtype)[:, None]], axis=1), exit
 
 
@@ -65,11 +73,15 @@ def as_asked(X: Array, exit: Exit) -> Array:
     return xp.concat([X, xp.zeros((X.shape[0], 1), dtype=X.dtype, device=compat.device(X))], axis=1)
 
 
-def _slope(xp: Any, own: Array, squares: Array) -> float:
+def _slope(xp: Any, own: Array, squares: Array, rounding: float) -> float:
+    """Slope of `own` over `squares`; their ratio where `squares` are all the same up to rounding."""
+    unit = float(xp.max(squares)) or 1.0  # so that squares of squares neither overflow nor vanish
+    own, squares = own / unit, squares / unit
     centred = squares - xp.mean(squares)
     variance = float(xp.sum(centred * centred))
-    slope = float(xp.sum(centred * own)) / variance if variance > 0 else 0.0
-    fallback = float(xp.sum(own)) / max(float(xp.sum(squares)), float(np.finfo(np.float64).tiny))
+    is_flat = variance <= squares.shape[0] * rounding**2
+    slope = 0.0 if is_flat else float(xp.sum(centred * own)) / variance
+    fallback = float(xp.sum(own)) / (float(xp.sum(squares)) or 1.0)
     return slope if slope > 0 else abs(fallback) or 1.0
 
 

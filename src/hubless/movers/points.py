@@ -5,6 +5,7 @@ from typing import NamedTuple
 import array_api_compat as compat
 
 from ..arrays import Array, blocks, count, namespace, sparse_rows
+from ..inputs import check_squares
 from ..moments import as_weights
 from ..targets import Labeled
 
@@ -40,7 +41,9 @@ class Points(NamedTuple):
 
 # m_c = Σ_{y_i = c} w_i x_i / Σ_{y_i = c} w_i
 def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = None) -> tuple[Array, Array]:
-    """Mean (n_classes, d) and weight (n_classes,) of each class, in float64; 0 for one without objects."""
+    """Mean (n_classes, d) and weight (n_classes,) of each class, in float64; a class without objects, all of
+    whose objects have the weight 0, say, has the mean of all.
+    """
     xp, w = namespace(X, codes), as_weights(X, weights)
     sums = xp.zeros((n_classes, X.shape[1]), dtype=xp.float64, device=compat.device(X))
     for rows in blocks(X.shape[0], ROWS):
@@ -48,7 +51,9 @@ def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = 
         own = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(X))
         sums = sums + sparse_rows(codes[rows], own, w[rows], n_classes, x)
     totals = count(codes, n_classes, w)
-    return sums / xp.where(totals > 0, totals, 1.0)[:, None], totals
+    there = totals > 0
+    means = sums / xp.where(there, totals, 1.0)[:, None]
+    return xp.where(there[:, None], means, xp.sum(sums, axis=0) / xp.sum(totals)), totals
 
 
 # T = Σ w (x − μ)(x − μ)ᵀ
@@ -59,6 +64,7 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
     for rows in blocks(X.shape[0], ROWS):
         x = (xp.astype(X[rows, :], xp.float64) - mean) * xp.sqrt(w[rows])[:, None]
         total = total + x.T @ x
+    check_squares(float(xp.linalg.trace(total)))
     return total
 
 

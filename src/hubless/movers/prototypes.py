@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import array_api_compat as compat
+
 from ..arrays import Array, namespace, to_numpy
-from ..inputs import check_choice, check_count, check_fraction
+from ..inputs import check_choice, check_count, check_fraction, check_squares
 from ..targets import first_targets
 from ..topk import search
 from ..vote import distance_weights
@@ -101,8 +103,8 @@ class Smooth(Mover):
     weights : "uniform" or "distance", default="uniform"
         w_j = 1, or the inverse of the distance.
     step : float from 0 to 1 or None, default=None
-        s; None gives m / (m + 1), with which z' is the mean of z and its neighbours. Many neighbours and a
-        small step move toward a local prototype.
+        s; None gives m / (m + 1), with which z' is the mean of z and its neighbours, z counting as much as
+        the nearest of them. Many neighbours and a small step move toward a local prototype.
 
     Attributes
     ----------
@@ -143,7 +145,7 @@ class Smooth(Mover):
         xp, Z = namespace(points.Z), points.Z
         there = xp.astype(neighbors >= 0, Z.dtype)
         if self.weights == "distance":
-            there = there * distance_weights(_distances(Z, self.objects_, neighbors))
+            there = there * xp.astype(distance_weights(_distances(Z, self.objects_, neighbors)), Z.dtype)
         total = xp.sum(there, axis=1)
         mean = xp.zeros_like(Z)
         for column in range(neighbors.shape[1]):  # one neighbour at a time: no (n, width, d) array
@@ -155,12 +157,15 @@ class Smooth(Mover):
 
 
 def _distances(Z: Array, objects: Array, neighbors: Array) -> Array:
-    """‖z − z_j‖ of each row and its neighbours; 1 where there is none."""
-    xp, columns = namespace(Z, objects, neighbors), []
+    """‖z − z_j‖ of each row and its neighbours, in float64; that of the first where there is none."""
+    xp = namespace(Z, objects, neighbors)
+    columns: list[Array] = []
     for column in range(neighbors.shape[1]):
         index = neighbors[:, column]
-        apart = xp.linalg.vector_norm(Z - xp.take(objects, xp.clip(index, min=0), axis=0), axis=1)
-        columns.append(xp.where(index >= 0, apart, 1.0))
+        apart = xp.astype(Z - xp.take(objects, xp.clip(index, min=0), axis=0), xp.float64)
+        length = xp.linalg.vector_norm(apart, axis=1)
+        check_squares(float(xp.sum(length)))
+        columns.append(xp.where(index >= 0, length, columns[0] if columns else 1.0))
     return xp.stack(columns, axis=1)
 
 
@@ -171,11 +176,14 @@ def _nearest_of_class(Z: Array, codes: Array, objects: Array, object_codes: Arra
     for code in sorted(set(to_numpy(codes).tolist())):
         (asked,), (stored,) = xp.nonzero(codes == code), xp.nonzero(object_codes == code)
         width = min(k, stored.shape[0])
+        places.append(asked)
+        if width == 0:  # no object of this class was learned from
+            found.append(xp.full((asked.shape[0], k), -1, dtype=xp.int64, device=compat.device(Z)))
+            continue
         own = search(
             xp.take(Z, asked, axis=0), xp.take(objects, stored, axis=0), width, return_distance=False
         )
         index = xp.reshape(xp.take(stored, xp.reshape(own, (-1,))), own.shape)
         none = xp.full_like(index[:, :1], -1)
         found.append(xp.concat([index, *[none] * (k - width)], axis=1))
-        places.append(asked)
     return xp.take(xp.concat(found), xp.argsort(xp.concat(places)), axis=0)

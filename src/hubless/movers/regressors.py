@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import has_fit_parameter
 
 from ..arrays import Array, blocks, convert, namespace, to_numpy
-from ..inputs import check_count, check_positive
+from ..inputs import check_count, check_positive, check_squares
 from ..solve import mean_eigenvalue, ridge
 from ..targets import first_targets, pairs
 from .linear import weighted_mean
@@ -79,6 +79,7 @@ class KernelMove(Mover):
     def _estimate(self, points: Points) -> None:
         xp, X, Z = namespace(points.X), points.X, points.Z
         spread = squared_norms(Z - xp.astype(weighted_mean(Z, points.weights), Z.dtype))
+        check_squares(float(xp.sum(spread)))
         self.width_ = float(self.gamma) / max(2 * float(xp.mean(spread)), 1e-300)
         drawn = np.sort(np.random.default_rng(0).permutation(Z.shape[0])[: self.n_landmarks])
         self.landmarks_ = xp.take(Z, convert(drawn, Z), axis=0)

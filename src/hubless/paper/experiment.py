@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import FunctionTransformer
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..baselines import ITML, LMNN, DMLeig
+from ..baselines import ITML, LMNN, NCA, DMLeig
 from ..hubness import k_occurrence, skewness
 from ..movers import MoveLabeled, Scale
 from ..selection import Grid, best_setting, feasible_neighbors, folds
@@ -41,10 +40,6 @@ class Method(NamedTuple):
     is_random: bool = False
 
 
-def _nca(random_state: int) -> Any:
-    return NeighborhoodComponentsAnalysis(random_state=random_state)
-
-
 METHODS = {
     "original-metric": Method(FunctionTransformer),
     "lmnn": Method(LMNN),
@@ -52,7 +47,7 @@ METHODS = {
     "dml-eig": Method(DMLeig, tuple({"mu": mu} for mu in (0.1, 0.3, 1.0, 3.0))),
     "move-labeled": Method(MoveLabeled, PENALTIES, takes_targets=True),
     "move-query": Method(MoveQuery, PENALTIES, takes_targets=True),
-    "nca": Method(_nca, is_random=True),
+    "nca": Method(NCA, tuple({"scale": scale} for scale in (0.3, 1.0, 3.0, 10.0))),
     "scale": Method(Scale, tuple({"g": g / 20} for g in range(1, 21))),
 }
 

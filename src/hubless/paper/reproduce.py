@@ -26,6 +26,7 @@ from .. import datasets
 from ..arrays import place, synchronize
 from ..download import replacing
 from . import published
+from .contest import CONTENDERS, measure
 from .experiment import METHODS, Split, fitted, run, split_at_random
 from .machine import cores, describe
 from .results import UNTRAINED
@@ -64,8 +65,8 @@ def plan(names: Iterable[str], methods: Iterable[str], n_splits: int, dim: int) 
     names, methods = list(names), list(methods)
     found = [Cell(d, dim, m, s) for s in range(n_splits) for d in names for m in methods]
     for cell in found:
-        if cell.method not in METHODS:
-            raise ValueError(f"methods are {', '.join(METHODS)}; got {cell.method!r}.")
+        if cell.method not in (*METHODS, *CONTENDERS):
+            raise ValueError(f"methods are {', '.join((*METHODS, *CONTENDERS))}; got {cell.method!r}.")
         if cell.dataset not in datasets.RECIPES:
             raise ValueError(f"data sets are {', '.join(datasets.RECIPES)}; got {cell.dataset!r}.")
     return found
@@ -78,7 +79,8 @@ def reproduce(cells: list[Cell], options: Options, jobs: int = 1, passes: Iterab
     if "cells" in passes:
         _work(run_cell, [cell for cell in cells if not is_done(cell, options)], options, jobs, "cells")
     if "times" in passes:
-        timed = [cell for cell in cells if cell.method not in UNTRAINED and is_done(cell, options)]
+        untimed = (*UNTRAINED, *CONTENDERS)  # a contender's time is in its cell
+        timed = [cell for cell in cells if cell.method not in untimed and is_done(cell, options)]
         waiting = [cell for cell in timed if not is_done(cell, options, of_time=True)]
         _work(time_cell, waiting, options, 1, "times")
 
@@ -192,6 +194,8 @@ def run_cell(cell: Cell, options: Options) -> Cell:
     """Choose, fit and measure one cell and write what came of it, be it an error."""
 
     def measured(split: Split) -> dict[str, Any]:
+        if cell.method in CONTENDERS:
+            return measure(cell.method, split, cell.split)
         result = run(cell.method, split, cell.split)._asdict()
         return {"chosen": {"n_neighbors": result.pop("n_neighbors"), **result.pop("setting")}, **result}
 
