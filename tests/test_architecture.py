@@ -37,7 +37,7 @@ ROWS = [
     {"paper.machine", "paper.experiment", "paper.results"},
     {"paper.contest", "paper.claims", "paper.blocks"},
     {"paper.reproduce"},
-    {"paper.figures"},
+    {"paper.figures", "paper.standings"},
     {"paper.tables"},
     {"demo"},
     {"cli"},

@@ -25,21 +25,23 @@ def test_demo_prints_a_table(capsys, monkeypatch):
 
 def test_demo_shows_hubs_made_and_removed(monkeypatch):
     monkeypatch.setattr(demo, "DATASETS", {"blobs": demo.DATASETS["blobs"]})
-    euclidean, query, labeled = demo.compare(1)
+    euclidean, query, labeled, auto = demo.compare(1)
     assert query["skewness"] > euclidean["skewness"] > 3 > labeled["skewness"]
     assert query["accuracy"] < euclidean["accuracy"] < labeled["accuracy"] - 0.03
+    assert auto["accuracy"] > labeled["accuracy"] - 0.01
 
 
 def test_demo_as_json(capsys, monkeypatch):
     monkeypatch.setattr(demo, "DATASETS", {"iris": demo.DATASETS["iris"], "wine": demo.DATASETS["wine"]})
     cli.main(["demo", "--splits", "1", "--json"])
     rows = json.loads(capsys.readouterr().out)
-    assert [(row["dataset"], row["method"]) for row in rows[:3]] == [
+    assert [(row["dataset"], row["method"]) for row in rows[:4]] == [
         ("iris", "Euclidean"),
         ("iris", "Move-query"),
         ("iris", "Move-labeled"),
+        ("iris", "auto"),
     ]
-    assert len(rows) == 6
+    assert len(rows) == 8
     assert rows[0]["accuracy_standard_error"] is None
     assert all(0.8 < row["accuracy"] <= 1 for row in rows)
 

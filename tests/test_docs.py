@@ -12,7 +12,9 @@ from hubless import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_CODE = [page for page in PAGES if page.name != "results.md"]  # made by a command, and compared with it
+WITH_CODE = [
+    page for page in PAGES if page.name not in ("results.md", "movers-results.md")
+]  # made by a command, and compared with it
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
@@ -26,7 +28,7 @@ def test_code_on_a_page_runs(page, capsys):
     assert "skewness" in shown
     if page.name == "README.md":  # the two accuracies it tells in comments
         assert "plain k-NN 0.75" in shown
-        assert "hubless    0.88" in shown
+        assert "hubless    0.89" in shown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -389,15 +389,6 @@ def test_weight_zero_is_absence(overlapping):
     np.testing.assert_array_equal(weighted.moved_, truth.moved_)
 
 
-def test_objects_without_a_class_are_handed_on(overlapping, rng):
-    X, y = overlapping
-    unlabeled = rng.standard_normal((40, 4))
-    model = auto([Balance(0.6)]).fit(X, y, unlabeled=unlabeled)
-    np.testing.assert_array_equal(model.mover_.proxies_, unlabeled)
-    without = auto([Balance(0.6)]).fit(X, y)
-    assert not np.array_equal(model.moved_, without.moved_)
-
-
 # What cannot be learned
 
 

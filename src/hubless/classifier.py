@@ -13,7 +13,6 @@ from .inputs import (
     check_labels,
     check_matrix,
     check_points,
-    check_unlabeled,
     check_weights,
 )
 from .movers import MoveLabeled, Mover
@@ -128,9 +127,9 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         tags.array_api_support = True
         return tags
 
-    def _store(self, classes: Array, labeled: Labeled, mover: Mover, unlabeled: Array | None = None) -> None:
+    def _store(self, classes: Array, labeled: Labeled, mover: Mover) -> None:
         # learning may refuse, and must then leave no trace
-        moved = mover._learn_from(Points.start(labeled, int(classes.shape[0]), unlabeled))
+        moved = mover._learn_from(Points.start(labeled, int(classes.shape[0])))
         mover.classes_, mover.n_singletons_ = classes, labeled.n_without_target()
         for name in {"n_features_in_", "feature_names_in_"} & self.__dict__.keys():
             setattr(mover, name, getattr(self, name))
@@ -210,7 +209,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         self.center = center
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, unlabeled: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
     ) -> "MoveLabeledClassifier":
         """Learn the move from labeled objects and move them.
 
@@ -223,18 +222,15 @@ class MoveLabeledClassifier(MovedNeighbors):
         targets : int array of shape (n, width), optional
             Precomputed targets: same-class objects by row number, nearest first, -1 for none. The first ones
             are used, as many as the mover asks for.
-        unlabeled : array of shape (m, d), optional
-            Objects like the queries, without a class; Balance and Steer learn from them too.
         """
         k = check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, VOTES)
         mover = self._check_mover()
         X = check_points(self, X, min_rows=2)
         classes, codes = check_labels(y, X)
-        unlabeled = check_unlabeled(unlabeled, X)
         labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, mover._width())
         _check_enough(k, labeled.X.shape[0])
-        self._store(classes, labeled, mover, unlabeled)
+        self._store(classes, labeled, mover)
         return self
 
     def _check_mover(self) -> Mover:

@@ -16,7 +16,6 @@ from .inputs import (
     check_labels,
     check_points,
     check_positive,
-    check_unlabeled,
     check_weights,
 )
 from .movers import MoveLabeled, Mover
@@ -120,13 +119,13 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, unlabeled: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
     ) -> "MoveLabeledClassifierCV":
         """Choose by cross-validation, then learn from all labeled objects and move them.
 
         Parameters
         ----------
-        X, y, sample_weight, unlabeled : as in MoveLabeledClassifier; weights also weigh the accuracy
+        X, y, sample_weight : as in MoveLabeledClassifier; weights also weigh the accuracy
         targets : int array of shape (n, width), optional
             Precomputed targets. A fold takes the first ones that are in its training part, so give more
             columns than are used.
@@ -137,7 +136,6 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         penalties = None if self.alphas is None else check_alphas(self.alphas)
         X = check_points(self, X, min_rows=2)
         classes, codes = check_labels(y, X)
-        unlabeled = check_unlabeled(unlabeled, X)
         # Precomputed targets are kept whole: which of them a fold can use is not known before.
         width = max(n_targets) if targets is None else X.shape[0]
         weights = check_weights(sample_weight, X)
@@ -153,7 +151,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             )
             self._choose_ridge(classes, labeled, parts, grid, given)
         else:
-            self._choose_mover(classes, labeled, parts, movers, given, unlabeled)
+            self._choose_mover(classes, labeled, parts, movers, given)
         return self
 
     def _check_movers(self) -> list[Mover] | None:
@@ -192,7 +190,6 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         parts: Any,
         movers: list[Mover],
         given_targets: bool,
-        unlabeled: Array | None,
     ) -> None:
         if self.max_seconds is not None:
             check_positive("max_seconds", self.max_seconds)
@@ -204,12 +201,11 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             self._ks(parts, RACED_NEIGHBORS),
             self.weights == "distance",
             given_targets,
-            unlabeled,
         )
         race = Race(arena, self.lift, self.max_seconds)
         choice = race.run(movers)
         found = table(race, choice), explain(race, choice)
-        self._store(classes, labeled, clone(choice.mover), unlabeled)
+        self._store(classes, labeled, clone(choice.mover))
         self.n_neighbors_, self.best_score_ = choice.n_neighbors, choice.score
         self.cv_results_, self._why = found
         for name in ("n_targets_", "scores_", "grid_"):  # those of an earlier fit go

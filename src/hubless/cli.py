@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import __version__, datasets, demo
-from .paper import published, tables
+from .paper import published, standings, tables
 from .paper.contest import CONTENDERS
 from .paper.experiment import METHODS
 from .paper.reproduce import PASSES, Options, outcomes, plan, reproduce
@@ -40,8 +40,8 @@ def parser() -> argparse.ArgumentParser:
 
     verb = verbs.add_parser(
         "demo",
-        help="compare Euclidean, Move-query and Move-labeled on data that comes with scikit-learn",
-        description="Compare Euclidean, Move-query and Move-labeled on digits, wine, iris and blobs.",
+        help="compare Euclidean, Move-query, Move-labeled and auto on data that comes with scikit-learn",
+        description="Compare Euclidean, Move-query, Move-labeled and auto on digits, wine, iris and blobs.",
         epilog="example: hubless demo --splits 5 --json",
     )
     verb.add_argument("--splits", type=_positive, default=3, help="random 70 : 30 splits (default: 3)")
@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
     _add_reproduce(verbs)
     _add_tables(verbs)
+    _add_standings(verbs)
     return parser
 
 
@@ -130,6 +131,27 @@ def _tables(options: argparse.Namespace) -> None:
         print(json.dumps(tables.as_json(tables.read(options.results)), indent=1))
     else:
         print(*tables.write(options.results, options.out), sep="\n")
+
+
+def _add_standings(verbs: Verbs) -> None:
+    verb = verbs.add_parser(
+        "standings",
+        help="make the table of movers from raw results",
+        description="Make the table of movers (accuracy, skewness, seconds, what auto chose and what that "
+        "proves) from the raw results of `hubless reproduce`.",
+        epilog="example: hubless standings results --out tables",
+    )
+    verb.add_argument("results", type=Path, nargs="+", help="folders of raw results; the first has priority")
+    verb.add_argument("--out", type=Path, default=Path("tables"), help="folder to write to (tables)")
+    verb.add_argument("--json", action="store_true", help="print the table as JSON and write nothing")
+    verb.set_defaults(run=_standings)
+
+
+def _standings(options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps(standings.as_json(options.results), indent=1))
+    else:
+        print(*standings.write(options.results, options.out), sep="\n")
 
 
 def _positive(text: str) -> int:

@@ -173,19 +173,6 @@ def check_squares(size: float) -> None:
         )
 
 
-def check_unlabeled(unlabeled: Any, X: Array) -> Array | None:
-    """Objects without a class, with the columns, the library and the precision of X."""
-    if unlabeled is None:
-        return None
-    found = namespace(X).astype(convert(check_matrix(unlabeled, "unlabeled"), X), X.dtype)
-    if found.shape[1] != X.shape[1]:
-        raise ValueError(
-            f"unlabeled must have the {X.shape[1]} columns of X; got {found.shape[1]}: give objects of the "
-            "same kind as X."
-        )
-    return found
-
-
 def check_count(name: str, value: Any) -> int:
     """A whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:

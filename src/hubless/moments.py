@@ -101,14 +101,16 @@ def moments_of_targets(
     source, target = pairs(targets)
     as_source = count(source, n, xp.take(weight, source))  # Σ w of the pairs in which object i is the source
     as_target = count(target, n, xp.take(weight, source))  # diagonal of K = diag(Jᵀe)
+    is_plain = weights is None and bool(xp.all(targets >= 0))
 
     def batch(part: slice) -> Moments:
         x = xp.astype(X[part, :], xp.float64) - origin
         z_total = xp.zeros_like(x)  # row i of JXᵀ: w_i times the sum of its targets
         for column in range(targets.shape[1]):
             index = targets[part, column]
-            z = xp.astype(xp.take(Z, xp.clip(index, min=0), axis=0), xp.float64) - origin
-            z_total = z_total + z * xp.where(index >= 0, weight[part], 0.0)[:, None]
+            z, share = xp.take(Z, xp.clip(index, min=0), axis=0), xp.where(index >= 0, weight[part], 0.0)
+            z_total += z if is_plain else z * share[:, None]  # in float64; no copy of z where w = 1
+        z_total -= as_source[part][:, None] * origin
         A, x_sum, z_sum = x.T @ z_total, as_source[part] @ x, xp.sum(z_total, axis=0)
         own = x if reverse or Z is X else xp.astype(Z[part, :], xp.float64) - origin
         root = own * xp.sqrt((as_source if reverse else as_target)[part])[:, None]

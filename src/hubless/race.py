@@ -93,7 +93,6 @@ class Arena:
     ks: tuple[int, ...]
     by_distance: bool = False
     given_targets: bool = False
-    unlabeled: Array | None = None
 
     def __post_init__(self) -> None:
         self.n_queries = sum(len(test) for _, test in self.folds)
@@ -162,7 +161,7 @@ class Arena:
                 own = restrict(targets, train, width)
             else:
                 own = same_class_targets(X, codes, width) if width else targets[:0, :]
-            self.starts[fold] = Points(X, X, codes, self.n_classes, weights, own, self.unlabeled)
+            self.starts[fold] = Points(X, X, codes, self.n_classes, weights, own)
         return self.starts[fold]
 
 
@@ -228,7 +227,8 @@ class Race:
         for trial in ranked:
             by_steps.setdefault(len(trial.steps), trial)
         chosen = {trial.place: trial for trial in (*front, *by_steps.values())}
-        return [chosen[place] for place in sorted(chosen) if not chosen[place].error]
+        good = [chosen[place] for place in sorted(chosen) if not chosen[place].error]
+        return [trial for trial in good if not trial.is_hopeless(self.leader)]
 
     def choice(self) -> Trial:
         """The simplest of the settings that are within one standard error of the best."""

@@ -30,8 +30,7 @@ class Balance(Mover):
     n_neighbors : int, default=5
         Near objects that r is the mean over.
     n_proxies : int, default=2048
-        How many objects (of `unlabeled` where they are given, else of X) stand for the queries. More changed
-        little where it was measured.
+        How many objects, drawn at random, stand for the queries. More changed little where it was measured.
 
     Attributes
     ----------
@@ -59,34 +58,32 @@ class Balance(Mover):
         check_count("n_proxies", self.n_proxies)
 
     def _learn(self, points: Points) -> Points:
-        xp = namespace(points.X)
-        source = points.X if points.unlabeled is None else points.unlabeled
-        n = source.shape[0]
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
-        chosen = convert(chosen, points.X)
-        self.proxies_ = xp.take(source, chosen, axis=0)
-        return self._raised(points, chosen if points.unlabeled is None else None, learning=True)
+        xp, n = namespace(points.X), points.X.shape[0]
+        drawn = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
+        chosen = convert(drawn, points.X)
+        self.proxies_ = xp.take(points.X, chosen, axis=0)
+        near = self._spread(points.Z, chosen)
+        self.cap_ = float(xp.sort(near)[int(np.ceil(QUANTILE * (n - 1)))])
+        return self._raised(points, near)
 
     def _apply(self, points: Points) -> Points:
-        return self._raised(points, None)
+        return self._raised(points, self._spread(points.Z, None))
 
-    def _raised(self, points: Points, own: Array | None, learning: bool = False) -> Points:
-        """Points with r; `own` are the row numbers of the proxies among the points, which do not count."""
-        xp, Z = namespace(points.Z), points.Z
-        n = self.proxies_.shape[0]
+    def _raised(self, points: Points, near: Array) -> Points:
+        return points.raised(-float(self.strength) * namespace(near).clip(near, max=self.cap_))
+
+    def _spread(self, Z: Array, own: Array | None) -> Array:
+        """r of each object; `own` are the objects that are proxies, which do not count for themselves."""
+        xp, n = namespace(Z), self.proxies_.shape[0]
         k = min(self.n_neighbors, n if own is None else n - 1)
-        if k < 1:  # the only proxy is the object itself: no handicap, then or later
-            self.cap_ = 0.0
-            return points.raised(xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z)))
+        if k < 1:  # the only proxy is the object itself: no handicap, and a cap of 0 for later ones
+            return xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z))
         distances, index = search(Z, self.proxies_, k if own is None else k + 1)
         if own is not None:
             rows = xp.arange(Z.shape[0], dtype=xp.int64, device=compat.device(Z))
             numbers = xp.reshape(xp.take(own, xp.reshape(index, (-1,))), index.shape)
             distances = without(xp, distances, numbers, rows)
-        near = xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
-        if learning:
-            self.cap_ = float(xp.sort(near)[int(np.ceil(QUANTILE * (near.shape[0] - 1)))])
-        return points.raised(-self.strength * xp.clip(near, max=self.cap_))
+        return xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
 
 
 # ŷ_c(x) = π_c + w_cᵀ(x − μ) with w_c = (T + λI)⁻¹ n_c (m_c − μ): ridge regression of the indicator of c.
@@ -146,9 +143,6 @@ class Steer(Mover):
         self.mean_ = weighted_mean(X, weights)
         means, totals = class_means(X, points.codes, points.n_classes, weights)
         T = scatter(X, self.mean_, weights)
-        if points.unlabeled is not None:  # one scatter of all, in the size of that of the labeled ones
-            n, m = float(xp.sum(totals)), points.unlabeled.shape[0]
-            T = (T + scatter(points.unlabeled, self.mean_)) * (n / (n + m))
         d = T.shape[0]
         alpha = float(self.alpha) * float(xp.linalg.trace(T)) / d
         ridge = (alpha or 1.0) * xp.eye(d, dtype=T.dtype, device=compat.device(T))

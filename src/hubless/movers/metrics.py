@@ -28,9 +28,8 @@ class _Metric(Mover):
     def _apply(self, points: Points) -> Points:
         xp = namespace(points.Z)
         L = xp.astype(self.L_, points.Z.dtype)
-        unlabeled = None if points.unlabeled is None else points.unlabeled @ L
         whole = L if points.L is None else points.L @ L
-        return points._replace(X=points.X @ L, Z=points.Z @ L, unlabeled=unlabeled, L=whole)
+        return points._replace(X=points.X @ L, Z=points.Z @ L, L=whole)
 
 
 # L = (S / s̄ + λI)^(−½), S the scatter about the class means and s̄ its mean eigenvalue
@@ -80,7 +79,7 @@ class Whiten(_Metric):
         spread = float(xp.linalg.trace(scatter(X, mean, points.weights))) / X.shape[0]
         if unit <= max(1e-12 * spread, ROUNDING * float(xp.mean(mean**2))):
             raise ValueError(NOTHING)
-        self.L_ = (V / xp.sqrt(values / unit + self.alpha)) @ V.T
+        self.L_ = (V / xp.sqrt(values / unit + float(self.alpha))) @ V.T
 
 
 # With C = ½ (A + Aᵀ) / pairs the covariance of an object and its targets and K = T / n + λI that of the
@@ -157,7 +156,7 @@ class Denoise(_Metric):
         targets = first_targets(points.targets, self.n_targets)
         if unit <= ROUNDING * float(xp.mean(mean**2)) or not bool(xp.any(targets >= 0)):
             raise ValueError(NOTHING)
-        roots = xp.sqrt(values / unit + self.alpha)
+        roots = xp.sqrt(values / unit + float(self.alpha))
         white = V / roots  # (d, d): K^(−½) but for a rotation
         for turn in range(self.n_iter):
             if turn > 0:
@@ -167,6 +166,6 @@ class Denoise(_Metric):
             C = (moments.A + moments.A.T) / (2 * moments.weight * unit)
             r, U = xp.linalg.eigh(white.T @ C @ white)
             self.correlations_ = xp.clip(r, min=1e-6, max=1.0)
-            self.L_ = (white @ U) * self.correlations_ ** (self.power / 2)
+            self.L_ = (white @ U) * self.correlations_ ** (float(self.power) / 2)
             if not self.whiten:
                 self.L_ = self.L_ @ (U.T * roots) @ V.T

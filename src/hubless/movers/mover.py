@@ -21,7 +21,6 @@ from ..inputs import (
     check_labels,
     check_points,
     check_squares,
-    check_unlabeled,
     check_weights,
 )
 from ..targets import labeled_objects
@@ -94,9 +93,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _uses_labels = True  # whether `move` asks for the class of an object
     _lifts = False  # whether moved objects have one column more
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, unlabeled: Any = None
-    ) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None) -> Any:
         """Learn from labeled objects.
 
         Parameters
@@ -107,14 +104,12 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Weight of each object; 0 leaves it out of the learning.
         targets : int array of shape (n, width), optional
             Precomputed targets: same-class objects by row number, nearest first, -1 for none.
-        unlabeled : array of shape (m, d), optional
-            Objects like the queries, without a class: Balance and Steer learn from them too.
         """
-        self._fit(X, y, sample_weight, targets, unlabeled)
+        self._fit(X, y, sample_weight, targets)
         return self
 
     def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, unlabeled: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None
     ) -> Array:
         """Learn as `fit` does, and give the labeled objects moved: what a k-NN should store.
 
@@ -122,7 +117,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         moved : array of shape (n, d), or (n, d + 1) for movers that need a column
         """
-        return self._fit(X, y, sample_weight, targets, unlabeled)
+        return self._fit(X, y, sample_weight, targets)
 
     def transform(self, X: Any) -> Array:
         """Queries as a k-NN should be asked: as they are, with a 0 in the column where there is one.
@@ -153,14 +148,13 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             codes = check_class_numbers(y, Z, self.classes_, type(self).__name__)
         return self._moved(Z, codes)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any, unlabeled: Any) -> Array:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
         self._check()
         X = check_points(self, X, min_rows=2)
         classes, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
-        unlabeled = check_unlabeled(unlabeled, X)
         labeled = labeled_objects(X, codes, weights, targets, self._width())
-        moved = self._learn_from(Points.start(labeled, int(classes.shape[0]), unlabeled))
+        moved = self._learn_from(Points.start(labeled, int(classes.shape[0])))
         self.classes_, self.n_singletons_ = classes, labeled.n_without_target()
         if weights is None or moved.shape[0] == X.shape[0]:
             return moved

@@ -24,15 +24,14 @@ class Points(NamedTuple):
     n_classes: int
     weights: Array | None = None  # (n,)
     targets: Array | None = None  # (n, width): nearest same-class objects, in the space of the input
-    unlabeled: Array | None = None  # (m, r): objects without a class, which stand for queries too
     bias: Array | None = None  # (n,), float64, of squared distances
     L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
 
     @staticmethod
-    def start(labeled: Labeled, n_classes: int, unlabeled: Array | None = None) -> "Points":
+    def start(labeled: Labeled, n_classes: int) -> "Points":
         """Objects that have not moved yet."""
         X, codes, weights, targets = labeled
-        return Points(X, X, codes, n_classes, weights, targets, unlabeled)
+        return Points(X, X, codes, n_classes, weights, targets)
 
     def raised(self, bias: Array) -> "Points":
         """The same points with more bias."""

@@ -51,7 +51,7 @@ class Scale(Mover):
 
     def _apply(self, points: Points) -> Points:
         mean = namespace(points.Z).astype(self.mean_, points.Z.dtype)
-        return points._replace(Z=mean + self.g * (points.Z - mean))
+        return points._replace(Z=mean + float(self.g) * (points.Z - mean))
 
 
 class Shrink(Mover):
@@ -88,7 +88,8 @@ class Shrink(Mover):
     def _apply(self, points: Points) -> Points:
         xp, Z = namespace(points.Z), points.Z
         means = xp.take(xp.astype(self.means_, Z.dtype), points.codes, axis=0)
-        return points._replace(Z=(1 - self.step) * Z + self.step * means)
+        step = float(self.step)  # a number of NumPy would decide the precision
+        return points._replace(Z=(1 - step) * Z + step * means)
 
 
 class Smooth(Mover):
@@ -152,7 +153,7 @@ class Smooth(Mover):
             own = xp.take(self.objects_, xp.clip(neighbors[:, column], min=0), axis=0)
             mean = mean + own * (there[:, column] / xp.where(total > 0, total, 1.0))[:, None]
         m = xp.sum(xp.astype(neighbors >= 0, Z.dtype), axis=1) if self.weights == "uniform" else total
-        step = m / (m + 1) if self.step is None else self.step * xp.astype(m > 0, Z.dtype)
+        step = m / (m + 1) if self.step is None else float(self.step) * xp.astype(m > 0, Z.dtype)
         return points._replace(Z=Z + step[:, None] * (mean - Z))
 
 

@@ -178,6 +178,6 @@ class LabelRidge(Mover):
 
     def _apply(self, points: Points) -> Points:
         xp, Z = namespace(points.Z), points.Z
-        anchors = xp.astype(self.mean_ + self.keep * (self.means_ - self.mean_), Z.dtype)
+        anchors = xp.astype(self.mean_ + float(self.keep) * (self.means_ - self.mean_), Z.dtype)
         moved = xp.take(anchors, points.codes, axis=0) + self._inside(points) @ self.W_.T
         return points._replace(Z=moved)

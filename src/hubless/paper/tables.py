@@ -31,7 +31,6 @@ FOLDER = "benchmarks/results/paper"
 COMMANDS = (
     f"    hubless reproduce --out {FOLDER}\n"
     f"    hubless reproduce --out {FOLDER} --methods scale\n"
-    f"    hubless reproduce --out {FOLDER} --methods nca --datasets {' '.join(paper.DATASETS['UCI'])}\n"
     f"    hubless tables {FOLDER} --out docs"
 )
 ELSEWHERE = """\
@@ -54,9 +53,9 @@ after 300 steps at the latest."""
 READING = """\
 Entries are ours, mean ± standard error over the splits, then the paper's figure in parentheses; — where we \
 have none. Bold is the best of the paper's methods in our runs, and all that tie with it as printed. ‡ marks \
-rows that the paper does not have and that do not compete: NCA is scikit-learn's, run where its n × n \
-matrices in float64 are affordable; scale is a control, \
-z' = g·z with one scalar g chosen by cross-validation. † marks data whose features or objects are not the \
+rows that the paper does not have and that do not compete: scale is a control, \
+z' = g·z with one scalar g chosen by cross-validation. NCA and all other movers are compared by \
+`hubless standings`. † marks data whose features or objects are not the \
 paper's (see Table 1): there the order of methods and the direction of skewness can be compared with the \
 paper's, the figures cannot."""
 PICTURES = {
