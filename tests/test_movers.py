@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -833,3 +834,28 @@ def test_numbers_of_numpy_do_not_decide_the_precision(blobs, number):
     X, y, _ = blobs
     for mover in (Scale(number(0.3)), Shrink(number(0.3)), Smooth(2, step=number(0.3)), Balance(number(0.3))):
         assert mover.fit_transform(X.astype(np.float32), y).dtype == np.float32
+
+
+def test_distances_do_not_weigh_votes_where_their_order_alone_is_known(blobs):
+    X, y, _ = blobs
+    for mover in (Balance(), Chain([Whiten(), Shrink(0.5)])):
+        with pytest.raises(ValueError, match=r'weights="distance" needs distances.*Use weights="uniform"'):
+            MoveLabeledClassifier(3, mover=mover, weights="distance").fit(X, y)
+    auto = MoveLabeledClassifierCV(mover=[Balance(), Shrink(0.1)], weights="distance", cv=2).fit(X, y)
+    assert isinstance(auto.mover_, Shrink)
+
+
+def test_kernels_of_far_objects_keep_their_digits(blobs):
+    X, y, _ = blobs
+    near = KernelMove(n_landmarks=20).fit_transform(X, y) - X
+    far = KernelMove(n_landmarks=20).fit_transform(X + 1e6, y) - (X + 1e6)
+    np.testing.assert_allclose(far, near, atol=1e-6)
+
+
+def test_a_refused_fit_is_no_fit(blobs):
+    X, _, _ = blobs
+    mover = MoveLabeled()
+    with pytest.raises(ValueError, match="no pair to learn from"):
+        mover.fit(X[:10], np.arange(10))
+    with pytest.raises(NotFittedError):
+        mover.transform(X)

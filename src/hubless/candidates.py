@@ -1,5 +1,7 @@
 """What `mover="auto"` chooses among: simple movers, and what they are extended by."""
 
+from inspect import signature
+
 from .movers import (
     Balance,
     Chain,
@@ -67,7 +69,7 @@ def name(mover: Mover) -> str:
     """A mover by what differs from its defaults, as "Whiten(alpha=3.0) + Shrink()"."""
     if isinstance(mover, Chain):
         return " + ".join(name(step) for step in steps(mover)) or "Stay()"
-    defaults = type(mover)().get_params(deep=False)
+    defaults = {key: own.default for key, own in signature(type(mover)).parameters.items()}
     given = [
         f"{key}={_told(value)}"
         for key, value in mover.get_params(deep=False).items()

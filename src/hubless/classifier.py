@@ -43,7 +43,8 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        distances : array of shape (n_queries, n_neighbors), ‖x − z'‖; only with `return_distance`
+        distances : array of shape (n_queries, n_neighbors); only with `return_distance`
+            ‖x − z'‖, the column of movers that have one included: there, their order alone means something.
         indices : int array of the same shape: row numbers of `moved_`, nearest first, ties to the lower
         """
         k = None if n_neighbors is None else check_count("n_neighbors", n_neighbors)
@@ -158,7 +159,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         One of `hubless.movers`, or a Chain of them. None is the paper's, MoveLabeled(alpha, n_targets,
         center=center); those three play no part otherwise.
     weights : "uniform" or "distance", default="uniform"
-        Neighbours vote equally, or by the inverse of their distance.
+        Neighbours vote equally, or by the inverse of their distance, which movers with a column do not have.
     center : bool, default=True
         Move about the mean of the labeled objects, as the paper does, or about the origin.
 
@@ -245,6 +246,11 @@ class MoveLabeledClassifier(MovedNeighbors):
                 'MoveLabeledClassifierCV(mover="auto") chooses one.'
             )
         mover._check()
+        if mover._lifts and self.weights == "distance":
+            raise ValueError(
+                'weights="distance" needs distances; a mover with one more column gives their order alone; '
+                f'got {type(mover).__name__}. Use weights="uniform", or a mover without a column.'
+            )
         return mover
 
     def _n_neighbors(self) -> int:

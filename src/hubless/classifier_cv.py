@@ -30,8 +30,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     With mover="ridge", the paper's, it chooses n_neighbors, alpha and n_targets in one pass: per fold one
     search for targets, per fold and number of targets one eigendecomposition, per λ one search for
-    neighbours, and every number of neighbours from those. With mover="auto" it chooses among all movers and
-    their combinations in a race: many settings on few held-out queries, few on many (see `hubless.race`).
+    neighbours, and every number of neighbours from those. With mover="auto" it chooses among movers and their
+    combinations in a race: many settings on few held-out queries, few on many (see `hubless.race`).
 
     Parameters
     ----------
@@ -44,21 +44,22 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     n_targets : sequence of int, default=(1,)
         Numbers of targets of "ridge" to try.
     mover : "ridge", "auto", mover or sequence of movers, default="ridge"
-        The paper's mover; the best of all; or the best of those given, which must be of `hubless.movers`,
-        simplest first.
+        The paper's mover; the best of some 50 combinations (`hubless.candidates`), not to move included; or
+        the best of those given, which must be of `hubless.movers`.
     weights : "uniform" or "distance", default="uniform"
         Neighbours vote equally, or by the inverse of their distance.
     center : bool, default=True
         "ridge" moves about the mean of the labeled objects, as the paper does, or about the origin.
     lift : bool, default=True
-        "auto" may choose movers that need one more column (see `moved_`). False for an index that cannot
-        have one.
+        Whether movers that need one more column (see `moved_`) take part. False for an index that cannot have
+        one; weights="distance" leaves them out too, as they give the order of distances alone.
     max_seconds : float or None, default=None
         Stop trying after so long and take the best so far. With a limit the choice may depend on the speed
         of the machine.
     cv : int, splitter or iterable of (train, test), default=5
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
-        than that is spread over as many folds as it has objects.
+        than that is spread over as many folds as it has objects. A race asks the queries of the first fold
+        first and stops at 6,000, so of many objects it sees one or a few folds alone.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number, and of the order in which "auto" asks queries.
 
@@ -67,12 +68,12 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     mover_ : the chosen mover, fitted to all labeled objects
     n_neighbors_ : the chosen number of neighbours
     best_score_ : float
-        Accuracy of the choice on held-out queries.
+        Accuracy of the choice on held-out queries. As it was chosen for it, expect a little less.
     cv_results_ : dict of arrays
         One row per setting; pandas.DataFrame(cv_results_). For "ridge" as GridSearchCV has it. Else, the most
         asked and then the best first: mover, n_neighbors, n_steps, n_queries (held-out queries answered
         before it was given up), mean_test_score, behind_choice and standard_error (of the difference, over
-        the queries that both answered) and seconds.
+        the queries that both answered), seconds, and error, why a setting could not be learned.
     alpha_, n_targets_, scores_, grid_ : only with "ridge"
         The choice, where `alpha_` is the λ used on all the data; the accuracy of every setting in every fold,
         of shape (n_folds, n_targets, alphas, n_neighbors); and the values along its last three axes, where
@@ -89,7 +90,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     >>> bool(model.best_score_ > 0.95)
     True
     >>> auto = MoveLabeledClassifierCV(mover="auto").fit(X, y)
-    >>> "within one standard error" in auto.explain()
+    >>> "standard error" in auto.explain()
     True
     """
 
@@ -182,6 +183,11 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.scores_ = convert(scores, labeled.X)
         own = labeled._replace(targets=first_targets(labeled.targets, self.n_targets_))
         self._store(classes, own, MoveLabeled(penalty, self.n_targets_, center=self.center))
+        self._why = (
+            f"MoveLabeled with alpha={self.alpha_:.3g}, n_targets={self.n_targets_} and "
+            f"{self.n_neighbors_} neighbours: {self.best_score_:.1%} right on held-out queries, the best of "
+            f"{scores[0].size} settings."
+        )
 
     def _choose_mover(
         self,
@@ -202,7 +208,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             self.weights == "distance",
             given_targets,
         )
-        race = Race(arena, self.lift, self.max_seconds)
+        race = Race(arena, self.lift and self.weights == "uniform", self.max_seconds)
         choice = race.run(movers)
         found = table(race, choice), explain(race, choice)
         self._store(classes, labeled, clone(choice.mover))
@@ -214,13 +220,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     def explain(self) -> str:
         """What was chosen, and why, in a few sentences."""
         check_is_fitted(self)
-        if self._check_movers() is not None:
-            return self._why
-        return (
-            f"MoveLabeled with alpha={self.alpha_:.3g}, n_targets={self.n_targets_} and "
-            f"{self.n_neighbors_} neighbours: {self.best_score_:.1%} right on held-out queries, the best of "
-            f"{len(self.cv_results_['mean_test_score'])} settings."
-        )
+        return self._why
 
     def _n_neighbors(self) -> int:
         return self.n_neighbors_

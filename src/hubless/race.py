@@ -5,11 +5,13 @@
 Every setting answers the same queries in the same order, each query by objects of the other folds, so that
 two settings are compared query by query. A setting that falls hopelessly behind is not asked further. Which
 queries are asked, and by whom, depends on the data and the seed alone, not on the speed of the machine,
-unless a limit of seconds is given.
+unless a limit of seconds is given. Queries are asked fold by fold, and no more than FINAL of them: where a
+fold has so many, one split decides, which costs a fifth and whose standard error is that of the queries.
 """
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -17,70 +19,22 @@ import numpy as np
 from sklearn.base import clone
 
 from .arrays import Array, convert, namespace, to_numpy
-from .candidates import balanced, name, simple_movers, steered, steps
+from .candidates import balanced, name, simple_movers, steered
 from .movers import MoveLabeled, Mover
 from .movers.linear import weighted_mean
 from .movers.mover import Exit, as_asked, leave
 from .movers.points import Points
 from .targets import Labeled, restrict, same_class_targets
 from .topk import search
+from .trial import GLANCE, Trial
 from .vote import vote, votes_of
 
 NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30)
-GLANCE = 250  # queries after which a setting may be given up
 HEAT = 1000  # queries of the first comparison
 FINAL = 6000  # queries of the last one
 FRONT = 3  # settings that are carried on
-HOPELESS = 3.0  # standard errors behind the leader
-CACHED = 12  # moved objects that are kept, for chains that begin alike
-
-
-@dataclass(eq=False)
-class Trial:
-    """One setting and what came of it."""
-
-    mover: Mover
-    place: int  # in the order of the race
-    ks: tuple[int, ...]
-    weights: np.ndarray = field(repr=False)  # of all queries
-    right: np.ndarray = field(repr=False)  # (queries so far, ks), bool
-    score: float = -np.inf  # accuracy with the best k
-    column: int = 0  # of the best k; the smallest of equal ones
-    seconds: float = 0.0
-    error: str = ""  # why it could not be learned
-
-    def __post_init__(self) -> None:
-        self.steps = steps(self.mover)
-        self.names = [name(step) for step in self.steps]
-
-    @property
-    def n_neighbors(self) -> int:
-        return self.ks[self.column]
-
-    def add(self, answers: np.ndarray) -> None:
-        """Take in whether further queries were answered rightly; shape (queries, ks)."""
-        self.right = np.concatenate([self.right, answers])
-        w = self.weights[: len(self.right)]
-        means = (w @ self.right) / w.sum()
-        self.column = int(np.argmax(means > means.max() - 1e-12))
-        self.score = float(means[self.column])
-
-    def behind(self, other: "Trial") -> tuple[float, float]:
-        """By how much the other is more accurate, over the queries that both answered, and its s.e."""
-        m = min(len(self.right), len(other.right))
-        if m == 0:
-            return np.inf, 0.0
-        apart = other.right[:m, other.column].astype(float) - self.right[:m, self.column]
-        w = self.weights[:m] / self.weights[:m].sum()
-        mean = float(w @ apart)
-        return mean, float(np.sqrt(w**2 @ (apart - mean) ** 2))
-
-    def is_hopeless(self, leader: "Trial | None") -> bool:
-        """Whether it has shown that it will not catch up."""
-        if leader is None or len(self.right) < min(GLANCE, len(leader.right) // 3):
-            return False
-        behind, error = self.behind(leader)
-        return behind > max(HOPELESS * error, 0.01)
+LEAVE = 2.0  # standard errors that the best must be ahead of Stay
+CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
 
 
 @dataclass
@@ -129,13 +83,13 @@ class Arena:
         """The objects of a fold after some steps; chains that begin alike learn their beginning once."""
         if n_steps == 0:
             return self._start(fold)
-        key = (fold, *trial.names[:n_steps])
+        key = (fold, *trial.keys[:n_steps])
         points = self.cache.pop(key, None)
         if points is None:
             before = self._moved(trial, n_steps - 1, fold)
             points = clone(trial.steps[n_steps - 1])._learn(before)
         self.cache[key] = points  # the last one used goes last
-        while len(self.cache) > CACHED:
+        while sum(2 * math.prod(kept.Z.shape) for kept in self.cache.values()) > CACHED:
             self.cache.pop(next(iter(self.cache)))
         return points
 
@@ -231,10 +185,11 @@ class Race:
         return [trial for trial in good if not trial.is_hopeless(self.leader)]
 
     def choice(self) -> Trial:
-        """The simplest of the settings that are within one standard error of the best."""
-        good = self.last()
-        best = self.best()
-        near = [trial for trial in good if _is_near(trial, best)]
+        """Stay, unless the best is ahead of it by LEAVE standard errors, more than chance lets the best of
+        many be; else the simplest of the settings that are within one standard error of the best.
+        """
+        last, best = self.last(), self.best()
+        near = [trial for trial in last if _is_near(trial, best, 1.0 if trial.steps else LEAVE)]
         return min(near, key=lambda trial: (len(trial.steps), trial.mover._lifts, -trial.score, trial.place))
 
     def best(self) -> Trial:
@@ -248,12 +203,12 @@ class Race:
             why = self.trials[0].error if self.trials else "each needs one more column, and lift=False."
             raise ValueError(f"no mover could learn from these objects: {why}")
         enough = min(self.compared, max(len(trial.right) for trial in good))
-        return [trial for trial in good if len(trial.right) >= enough]
+        return [trial.first(enough) for trial in good if len(trial.right) >= enough]
 
 
-def _is_near(trial: Trial, best: Trial) -> bool:
+def _is_near(trial: Trial, best: Trial, n_errors: float) -> bool:
     behind, error = trial.behind(best)
-    return behind <= error + 1e-12
+    return behind <= n_errors * error + 1e-12
 
 
 def _front(trials: list[Trial], size: int) -> list[Trial]:
@@ -283,6 +238,7 @@ def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
         "behind_choice": np.array([mean for mean, _ in apart]),
         "standard_error": np.array([error for _, error in apart]),
         "seconds": np.array([trial.seconds for trial in rows]),
+        "error": np.array([trial.error for trial in rows]),
     }
 
 
@@ -293,23 +249,27 @@ def explain(race: Race, choice: Trial) -> str:
         f"{name(choice.mover)} with {choice.n_neighbors} neighbours: "
         f"{choice.score:.1%} of {n} held-out queries right."
     ]
-    if choice is best:
+    if choice.place == best.place:
         told.append("It is the most accurate; none that is simpler is within one standard error of it.")
     else:
         behind, error = choice.behind(best)
+        near = "one standard error" if choice.steps else f"{LEAVE:g} standard errors"
         told.append(
-            f"It is the simplest within one standard error ({error:.2%}) of the most accurate, "
+            f"It is the simplest within {near} (one is {error:.2%}) of the most accurate, "
             f"{name(best.mover)}, which gets {behind:.2%} more."
         )
     for title, kinds in (("Not to move at all", ()), ("The paper's ridge", (MoveLabeled,))):
         own = [trial for trial in race.trials if tuple(type(step) for step in trial.steps) == kinds]
-        if own and choice not in own:
+        own = [trial for trial in own if not trial.error]
+        if own and choice.place not in {trial.place for trial in own}:
             rival = max(own, key=lambda trial: trial.score)
             told.append(f"{title}: {rival.score:.1%} of {len(rival.right)}.")
     given_up = sum(len(trial.right) < race.heat and not trial.error for trial in race.trials)
     told.append(
         f"{len(race.trials)} settings were tried in {race.seconds:.1f} s; {given_up} were given up early."
     )
+    if failed := sum(bool(trial.error) for trial in race.trials):
+        told.append(f"{failed} could not be learned; cv_results_ says why.")
     if race.is_out_of_time():
         told.append(f"The limit of {race.max_seconds:g} s ended the race.")
     return " ".join(told)

@@ -20,8 +20,8 @@ ROWS = 8192  # objects compared with their targets at once
 class Balance(Mover):
     """Give objects in crowded places a handicap: ‖x − z‖² − g r(z), r how far z is from the x near it.
 
-    r is the mean squared distance: what CSLS and local scaling come to where queries are fixed. Objects stay
-    where they are; as they were before any move, they stand for the queries.
+    r is the mean squared distance. On unit vectors g = ½ is CSLS for fixed queries. Objects stay where they
+    are; as they were before any move, they stand for the queries.
 
     Parameters
     ----------

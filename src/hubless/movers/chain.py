@@ -13,7 +13,7 @@ class Chain(Mover):
 
     Each learns from the objects as the one before it left them. Order matters: a metric (Whiten, Denoise)
     comes first, as those after it work in its space; then what moves objects (Shrink, Smooth, MoveLabeled,
-    …); then Balance, then Steer.
+    …); then Balance, then Steer. Targets are those of the input space, or those given, for all of them.
 
     Parameters
     ----------

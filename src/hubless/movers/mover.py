@@ -38,8 +38,8 @@ class Exit(NamedTuple):
 
 # With P = z − L'μ, t > 0 and z' = μ + t L P:
 #   t (‖L'x − z‖² + b) = ‖x − z'‖² + b' + (what is the same for every z),   b' = t (‖P‖² + b) − t² ‖LP‖²
-# and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the one that leaves the least to
-# the column is the slope of ‖P‖² + b over ‖LP‖².
+# and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the slope of ‖P‖² + b over ‖LP‖²
+# leaves to the column what the moved objects' own norms cannot tell.
 def leave(points: Points, exit: Exit | None, mean: Array | None = None) -> tuple[Array, Exit]:
     """Points in the space of the queries, with the column where they need it; shape (n, d) or (n, d + 1)."""
     xp = namespace(points.Z)
@@ -126,7 +126,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         X : array of shape (n_queries, d), or (n_queries, d + 1)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "exit_")
         return as_asked(check_points(self, X, method="transform", like=self.exit_.mean), self.exit_)
 
     def move(self, Z: Any, y: Any = None) -> Array:
@@ -140,8 +140,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         moved : array of shape (n, d), or (n, d + 1)
+            The column holds no less than that of the objects learned from: one that lies far outside of them
+            is less preferred than it should be.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "exit_")
         Z = check_points(self, Z, method="move", like=self.exit_.mean)
         codes = None
         if self._uses_labels:

@@ -45,7 +45,7 @@ def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = 
     """
     xp, w = namespace(X, codes), as_weights(X, weights)
     sums = xp.zeros((n_classes, X.shape[1]), dtype=xp.float64, device=compat.device(X))
-    for rows in blocks(X.shape[0], ROWS):
+    for rows in blocks(X.shape[0], max(ROWS, n_classes)):  # a sum has a row per class
         x = xp.astype(X[rows, :], xp.float64)
         own = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(X))
         sums = sums + sparse_rows(codes[rows], own, w[rows], n_classes, x)

@@ -3,8 +3,9 @@
 from typing import Any
 
 import array_api_compat as compat
+import numpy as np
 
-from ..arrays import Array, namespace, to_numpy
+from ..arrays import Array, convert, namespace, to_numpy
 from ..inputs import check_choice, check_count, check_fraction, check_squares
 from ..targets import first_targets
 from ..topk import search
@@ -173,18 +174,23 @@ def _distances(Z: Array, objects: Array, neighbors: Array) -> Array:
 def _nearest_of_class(Z: Array, codes: Array, objects: Array, object_codes: Array, k: int) -> Any:
     """For each row of Z, the nearest `objects` of its class, -1 where there are too few; shape (n, k)."""
     xp = namespace(Z, codes, objects, object_codes)
-    places, found = [], []
-    for code in sorted(set(to_numpy(codes).tolist())):
-        (asked,), (stored,) = xp.nonzero(codes == code), xp.nonzero(object_codes == code)
-        width = min(k, stored.shape[0])
-        places.append(asked)
-        if width == 0:  # no object of this class was learned from
-            found.append(xp.full((asked.shape[0], k), -1, dtype=xp.int64, device=compat.device(Z)))
-            continue
-        own = search(
-            xp.take(Z, asked, axis=0), xp.take(objects, stored, axis=0), width, return_distance=False
-        )
-        index = xp.reshape(xp.take(stored, xp.reshape(own, (-1,))), own.shape)
-        none = xp.full_like(index[:, :1], -1)
-        found.append(xp.concat([index, *[none] * (k - width)], axis=1))
-    return xp.take(xp.concat(found), xp.argsort(xp.concat(places)), axis=0)
+    asked, stored = _members(codes), _members(object_codes)
+    found = []
+    for code, rows in asked.items():
+        index = xp.full((len(rows), k), -1, dtype=xp.int64, device=compat.device(Z))
+        if code in stored:  # else no object of this class was learned from
+            own, width = convert(stored[code], Z), min(k, len(stored[code]))
+            near = xp.take(Z, convert(rows, Z), axis=0), xp.take(objects, own, axis=0)
+            local = search(*near, width, return_distance=False)
+            index[:, :width] = xp.reshape(xp.take(own, xp.reshape(local, (-1,))), local.shape)
+        found.append(index)
+    order = convert(np.argsort(np.concatenate(list(asked.values()))), Z)
+    return xp.take(xp.concat(found), order, axis=0)
+
+
+def _members(codes: Array) -> dict[int, np.ndarray]:
+    """The rows of each class, from one sort."""
+    host = to_numpy(codes)
+    order = np.argsort(host, kind="stable")
+    classes, starts = np.unique(host[order], return_index=True)
+    return dict(zip(classes.tolist(), np.split(order, starts[1:]), strict=True))

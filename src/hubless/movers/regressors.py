@@ -18,7 +18,7 @@ from .points import Points, squared_norms
 ROWS = 2048  # objects or pairs worked on at once
 
 
-# φ(z) = Q exp(−γ ‖z − c_j‖²)_j over landmarks c_j, with Q = G^(−½) of their own kernel matrix G
+# φ(z) = Q exp(−γ ‖z − c_j‖²)_j over landmarks c_j, with QᵀQ = G⁻¹ of their own kernel matrix G
 # min_B Σ ‖(x − z) − Bφ(z)‖² + λ‖B‖² over the pairs of Eq. 5: B = A (K + λI)⁻¹, A = Σ (x − z) φᵀ, K = Σ φφᵀ
 class KernelMove(Mover):
     """Move labeled objects by kernel ridge regression: z' = z + Bφ(z), φ by Nyström's method.
@@ -106,7 +106,8 @@ class KernelMove(Mover):
     def _kernel(self, Z: Array) -> Array:
         """exp(−γ ‖z − c‖²) of rows and landmarks in float64; shape (n, landmarks)."""
         xp = namespace(Z, self.landmarks_)
-        z, c = (xp.astype(array, xp.float64) for array in (Z, self.landmarks_))
+        near = xp.mean(xp.astype(self.landmarks_, xp.float64), axis=0)  # squares of far points lose digits
+        z, c = (xp.astype(array, xp.float64) - near for array in (Z, self.landmarks_))
         squared = squared_norms(z)[:, None] + squared_norms(c)[None, :] - 2 * z @ c.T
         return xp.exp(-self.width_ * xp.clip(squared, min=0.0))
 
