@@ -9,7 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from hubless import cli, datasets
+from hubless import MoveLabeledClassifierCV, cli, datasets
+from hubless.demo import CLOSING
+from hubless.movers import Stay
 from hubless.paper import reached, standings
 from hubless.paper.contest import CONTENDERS, measure
 from hubless.paper.experiment import split_at_random
@@ -79,6 +81,11 @@ def test_page_is_made_of_the_raw_results(tmp_path):
         )
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/movers.md"])
+def test_pages_tell_the_raw_results(page):
+    assert standings.summary(standings.collect(FOLDERS)) in (ROOT / page).read_text()
+
+
 def test_figures_are_means_of_the_raw_results():
     found = standings.collect(FOLDERS).figures("news", "auto", "accuracy")
     values = raw("news", "auto")
@@ -134,12 +141,14 @@ def test_a_cell_run_anew_is_the_committed_one(data_dir):
 
 
 def test_stay_is_scikit_learns_k_nn(data_dir):
-    from hubless import MoveLabeledClassifierCV
-    from hubless.movers import Stay
-
     split = split_of(datasets.load("wine", 300, data_dir), 0)
     model = MoveLabeledClassifierCV(mover=Stay()).fit(split.X, split.y)
     plain = KNeighborsClassifier(model.n_neighbors_, algorithm="brute").fit(split.X, split.y)
     assert model.score(split.queries, split.truth) == pytest.approx(
         plain.score(split.queries, split.truth), abs=0.02
     )
+
+
+def test_demo_tells_the_raw_results():
+    told = " ".join(CLOSING.split())
+    assert f"auto lifts it to {100 * fmean(raw('news', 'auto')):.0f} %" in told

@@ -26,7 +26,26 @@ COST = 50  # plain fits and predicts that choosing may cost
 HARM = 0.5  # points that it may be behind Euclidean on UCI data
 UCI_SPLITS = 20
 
-REASONS: dict[str, str] = {}  # of claims that do not hold
+RIDGE = f"auto is at or above the paper's ridge minus {SLACK} point on every data set"
+LEARNED = f"auto is at or above the best of LMNN, ITML, DML-eig and NCA on {WINS} of 13 data sets"
+OFTEN = f", with {UCI_SPLITS} splits of the UCI data"
+CHEAP = f"auto costs at most {COST} × one plain fit and predict of the same data"
+SMALL = """\
+The test parts of these UCI sets have 45 to 188 objects: one is up to 0.6 point of 4 splits. Of so few \
+training objects auto sees no difference beyond chance and stays; leaving for one standard error instead of \
+two gained 0.4 points on iris and 0.9 on wine and lost 2.5 on glass, over 20 splits."""
+REASONS = {  # of claims that do not hold
+    RIDGE: SMALL,
+    RIDGE + OFTEN: SMALL,
+    LEARNED: """\
+On RCV and TDT the difference is a tenth of a point or less, below its standard error. On balance-scale, \
+where the class compares two products of features, NCA is far ahead of every other method, movers included. \
+On the other UCI sets auto stays for want of evidence.""",
+    CHEAP: """\
+It holds on all documents and images. On the UCI sets a plain fit and predict takes 2 to 6 milliseconds, and \
+half a second for 49 settings is mostly the fixed cost of calls.""",
+}
+REASONS[LEARNED + OFTEN] = REASONS[LEARNED]
 
 
 class Figure(NamedTuple):
@@ -121,13 +140,13 @@ def _by_splits(standings: Standings, n_splits: int) -> list[Claim]:
     splits = {
         name: n_splits if kind == "UCI" else SPLITS for kind in KINDS for name in standings.datasets(kind)
     }
-    often = "" if n_splits == SPLITS else f", with {n_splits} splits of the UCI data"
+    often = "" if n_splits == SPLITS else OFTEN
     ahead = {name: apart for name, n in splits.items() if (apart := _ahead(standings, name, n)) is not None}
     rivals = {}
     for name in (name for kind in paper.DATASETS for name in standings.datasets(kind)):
         own, rival = (
             standings.accuracy(name, "auto", splits[name]),
-            _best_learner(standings, name, splits[name]),
+            best_learner(standings, name, splits[name]),
         )
         if own is not None and rival is not None:
             rivals[name] = (own, *rival)
@@ -138,19 +157,20 @@ def _by_splits(standings: Standings, n_splits: int) -> list[Claim]:
     won = f"{len(rivals) - len(lost)} of {len(rivals)}"
     return [
         Claim(
-            f"auto is at or above the paper's ridge minus {SLACK} point on every data set{often}",
+            RIDGE + often,
             not behind,
             f"behind on {behind}" if behind else f"worst {min(ahead.values()):+.2f}",
         ),
         Claim(
-            f"auto is at or above the best of LMNN, ITML, DML-eig and NCA on {WINS} of 13 data sets{often}",
+            LEARNED + often,
             len(rivals) - len(lost) >= WINS,
             f"{won}; behind on {', '.join(lost)}" if lost else won,
         ),
     ]
 
 
-def _best_learner(standings: Standings, name: str, n_splits: int) -> tuple[str, float] | None:
+def best_learner(standings: Standings, name: str, n_splits: int) -> tuple[str, float] | None:
+    """The most accurate of LMNN, ITML, DML-eig and NCA, and its accuracy in per cent."""
     found = [
         (value, title)
         for method, title in LEARNERS.items()
@@ -169,7 +189,7 @@ def _cost_claim(standings: Standings) -> Claim | None:
     medians = {name: median(values) for name, values in ratios.items()}
     told = ", ".join(f"{name} {value:.0f}" for name, value in sorted(medians.items()))
     return Claim(
-        f"auto costs at most {COST} × one plain fit and predict of the same data",
+        CHEAP,
         max(medians.values()) <= COST,
         f"median over the splits: {told}",
     )

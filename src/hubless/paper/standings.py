@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..download import replacing
+from . import published as paper
 from .blocks import BLOCKS
 from .contest import CONTENDERS
-from .reached import LEARNERS, REASONS, SPLITS, Standings, claims, collect
+from .reached import LEARNERS, REASONS, SPLITS, Standings, best_learner, claims, collect
 from .results import KINDS, describe_machine
 
 FIRST = {
@@ -37,7 +38,10 @@ as printed.
 Made by `hubless standings benchmarks/results/movers benchmarks/results/paper --out docs` from raw results; \
 those of the movers by
 
-    hubless reproduce --out benchmarks/results/movers --only cells --datasets NAMES --methods NAMES
+    hubless reproduce --out benchmarks/results/movers --only cells --methods nca {contenders}
+    hubless reproduce --out benchmarks/results/movers --only cells --methods auto --datasets cub --dim 1280
+    hubless reproduce --out benchmarks/results/movers --only cells --splits 20 --datasets {small} \
+--methods auto original-metric move-labeled {learners}
 """
 
 
@@ -69,10 +73,32 @@ def _table(standings: Standings, kind: str, field: str, scale: float, digits: in
     return lines
 
 
+def summary(standings: Standings) -> str:
+    """Documents, images and embeddings in short: Euclidean, the paper's mover, auto, the best learner."""
+    lines = [
+        "|  | Euclidean | Move-labeled | auto | best learner |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for kind in ("document", "image", "extra"):
+        for name, title in standings.datasets(kind).items():
+            cells = []
+            for method in ("original-metric", "move-labeled", "auto"):
+                value = standings.whole(name, method, SPLITS)
+                cells.append("—" if value is None else f"{value:.1f}")
+            is_whole = all(standings.whole(name, method, SPLITS) is not None for method in LEARNERS)
+            rival = best_learner(standings, name, SPLITS) if is_whole else None
+            cells.append("—" if rival is None else f"{rival[1]:.1f} ({rival[0]})")
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def markdown(folders: Sequence[str | Path]) -> str:
     """The whole page."""
     standings, wide = collect(folders), collect(folders, 1280)
-    parts = [INTRODUCTION, "## What was to be reached\n"]
+    opening = INTRODUCTION.format(
+        contenders=" ".join(CONTENDERS), small=" ".join(paper.DATASETS["UCI"]), learners=" ".join(LEARNERS)
+    )
+    parts = [opening, "## What was to be reached\n"]
     for claim in claims(standings, wide if wide.cells else None):
         why = f" {REASONS[claim.text]}" if not claim.holds and claim.text in REASONS else ""
         parts.append(f"- {'✓' if claim.holds else '✗'} {claim.text}: {claim.figures}.{why}")
