@@ -89,6 +89,15 @@ def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> 
     return _finite(RidgeProblem(None, x, z))
 
 
+def check_pairs(n_pairs: int) -> None:
+    """Refuse to learn from nothing."""
+    if n_pairs == 0:
+        raise ValueError(
+            "there is no pair to learn from: every object is alone in its class, or has no precomputed "
+            "target. Give more objects per class, or pairs of your own to MoveLabeled.fit_pairs."
+        )
+
+
 def problem_of_targets(
     X: Array,
     targets: Array,
@@ -104,11 +113,7 @@ def problem_of_targets(
     """
     xp = namespace(X, targets, mean)
     n_pairs = int(xp.sum(xp.astype(targets >= 0, xp.int64)))
-    if n_pairs == 0:
-        raise ValueError(
-            "there is no pair to learn from: every object is alone in its class, or has no precomputed "
-            "target. Give more objects per class, or pairs of your own to MoveLabeled.fit_pairs."
-        )
+    check_pairs(n_pairs)
     if n_pairs >= X.shape[1]:
         found = moments_of_targets(X, targets, weights, mean, Z=Z, reverse=reverse)
         return _finite(RidgeProblem(found, None, None))

@@ -72,11 +72,11 @@ class Whiten(_Metric):
     def _estimate(self, points: Points) -> None:
         xp, X = namespace(points.X), points.X
         mean = weighted_mean(X, points.weights)
-        S = within_scatter(X, points.codes, points.n_classes, mean, points.weights) / X.shape[0]
-        values, V = xp.linalg.eigh(S)
+        S, total = within_scatter(X, points.codes, points.n_classes, mean, points.weights)
+        values, V = xp.linalg.eigh(S / X.shape[0])
         values = xp.clip(values, min=0.0)
         unit = float(xp.mean(values))
-        spread = float(xp.linalg.trace(scatter(X, mean, points.weights))) / X.shape[0]
+        spread = float(xp.linalg.trace(total)) / X.shape[0]
         if unit <= max(1e-12 * spread, ROUNDING * float(xp.mean(mean**2))):
             raise ValueError(NOTHING)
         self.L_ = (V / xp.sqrt(values / unit + float(self.alpha))) @ V.T

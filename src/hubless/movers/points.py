@@ -68,12 +68,15 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
 
 
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
-def within_scatter(X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None) -> Array:
-    """Scatter of the objects about the means of their classes; shape (d, d)."""
+def within_scatter(
+    X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None
+) -> tuple[Array, Array]:
+    """S, the scatter of the objects about the means of their classes, and T about μ; both (d, d)."""
     xp = namespace(X, mean)
     means, totals = class_means(X, codes, n_classes, weights)
     between = (means - mean) * xp.sqrt(totals)[:, None]
-    return scatter(X, mean, weights) - between.T @ between
+    total = scatter(X, mean, weights)
+    return total - between.T @ between, total
 
 
 def squared_norms(X: Array) -> Array:

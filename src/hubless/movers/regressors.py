@@ -11,7 +11,7 @@ from ..arrays import Array, blocks, convert, namespace, to_numpy
 from ..inputs import check_count, check_positive, check_squares
 from ..solve import mean_eigenvalue, ridge
 from ..targets import first_targets, pairs
-from .linear import weighted_mean
+from .linear import check_pairs, weighted_mean
 from .mover import Mover
 from .points import Points, squared_norms
 
@@ -87,11 +87,7 @@ class KernelMove(Mover):
         floor = 1e-9 * float(xp.max(values))  # directions that the landmarks do not show
         Q = xp.where(values > floor, 1 / xp.sqrt(xp.where(values > floor, values, 1.0)), 0.0)[:, None] * V.T
         source, target = pairs(first_targets(points.targets, self.n_targets))
-        if source.shape[0] == 0:
-            raise ValueError(
-                "there is no pair to learn from: every object is alone in its class. Give more objects per "
-                "class, or another mover."
-            )
+        check_pairs(source.shape[0])
         A, K = 0.0, 0.0
         for part in blocks(source.shape[0], ROWS):
             z = xp.take(Z, target[part], axis=0)
@@ -168,11 +164,7 @@ class Regress(Mover):
 
     def _estimate(self, points: Points) -> None:
         source, target = (to_numpy(a) for a in pairs(first_targets(points.targets, self.n_targets)))
-        if len(source) == 0:
-            raise ValueError(
-                "there is no pair to learn from: every object is alone in its class. Give more objects per "
-                "class, or another mover."
-            )
+        check_pairs(len(source))
         self.regressor_ = Ridge() if self.regressor is None else clone(self.regressor)
         extra = {}
         if points.weights is not None and has_fit_parameter(self.regressor_, "sample_weight"):
