@@ -10,9 +10,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each file may import those of earlier rows only; a folder is a row, or rows, of its own.
 ROWS = [
-    {"arrays", "download"},
+    {"threads", "download"},
+    {"arrays"},
     {"solve", "datasets"},
-    {"inputs", "topk"},
+    {"inputs", "ranking"},
+    {"topk"},
+    {"within"},
     {"neighbors"},
     {"targets", "vote", "hubness", "theory"},
     {"moments"},

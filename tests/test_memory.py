@@ -6,9 +6,9 @@ import sys
 SCRIPT = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from hubless import MoveLabeledClassifier, arrays
+from hubless import MoveLabeledClassifier, threads
 
-arrays.ThreadPoolExecutor = lambda _: ThreadPoolExecutor(arrays.WORKERS)  # as on a machine of many cores
+threads.ThreadPoolExecutor = lambda _: ThreadPoolExecutor(threads.WORKERS)  # as on a machine of many cores
 
 def peak():  # bytes; not getrusage's, which on Linux begins with what the parent, pytest, had when it forked
     with open("/proc/self/status") as file:

@@ -12,7 +12,8 @@ from hubless.targets import same_class_targets
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 13)
+    monkeypatch.setattr(module, "NUMBERS", 52)
+    monkeypatch.setattr(module, "LEAST", 1)
 
 
 def assert_moments(found, A, K):

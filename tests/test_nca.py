@@ -11,8 +11,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 import reference
-from hubless.arrays import blas_threads, limit_blas, to_numpy
+from hubless.arrays import to_numpy
 from hubless.baselines import NCA, nca
+from hubless.threads import blas_threads, limit_blas
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 import reference
 from conftest import LIBRARIES
+from hubless import ranking
 from hubless import topk as module
 from hubless.arrays import to_numpy
 from hubless.neighbors import check_neighbors, nearest
@@ -92,8 +93,8 @@ def small_blocks(monkeypatch):
     """Blocks so small that every loop runs several times on small data."""
     monkeypatch.setattr(module, "QUERY_ROWS", 7)
     monkeypatch.setattr(module, "OBJECT_ROWS", 50)
-    monkeypatch.setattr(module, "BLOCK", 4)
-    monkeypatch.setattr(module, "PAIR_NUMBERS", 64)
+    monkeypatch.setattr(ranking, "BLOCK", 4)
+    monkeypatch.setattr(ranking, "PAIR_NUMBERS", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -105,7 +106,7 @@ def test_blocks_do_not_show(asarray, rng, k):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_more_ties_than_fit_in_memory_are_taken_a_few_queries_at_a_time(asarray, rng, monkeypatch):
-    monkeypatch.setattr(module, "MAX_CANDIDATES", 100)
+    monkeypatch.setattr(ranking, "MAX_CANDIDATES", 100)
     objects, queries = np.ones((333, 3)), rng.integers(0, 2, (20, 3)).astype(float)
     indices = nearest(asarray(queries), asarray(objects), 4, return_distance=False)
     np.testing.assert_array_equal(to_numpy(indices), np.tile(np.arange(4), (20, 1)))
@@ -288,8 +289,8 @@ def test_odd_points_in_odd_blocks(asarray, seed, monkeypatch):
         "SAMPLE": 20,
         "PAIR_NUMBERS": 99,
     }.items():
-        monkeypatch.setattr(module, name, int(rng.integers(1, high)))
-    monkeypatch.setattr(module, "MAX_CANDIDATES", int(rng.integers(5, 500)))
+        monkeypatch.setattr(ranking if hasattr(ranking, name) else module, name, int(rng.integers(1, high)))
+    monkeypatch.setattr(ranking, "MAX_CANDIDATES", int(rng.integers(5, 500)))
     n, d, dtype = rng.integers(1, 90), rng.integers(1, 7), rng.choice([np.float32, np.float64])
     objects, queries = odd_points(rng, n, d, dtype), odd_points(rng, 12, d, dtype)
     if seed % 3 == 0:

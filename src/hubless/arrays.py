@@ -4,21 +4,16 @@ Every formula of hubless starts with `xp = namespace(...)` and then speaks the s
 standard lacks and the hot loops need is here, once per library. This is the only file that names torch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
-from threading import RLock
+from collections.abc import Iterator
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse
-from threadpoolctl import ThreadpoolController
+
+from .threads import blocks
 
 Array = Any
-
-WORKERS = 4  # blocks worked on side by side
 
 
 def is_foreign(value: object) -> bool:
@@ -147,6 +142,84 @@ def true_positions(mask: Array) -> tuple[Array, Array]:
     return xp.nonzero(mask)
 
 
+def pick_blocks(view: Array, row: Array, block: Array) -> Array:
+    """view[row[i], :, block[i]] for each i; `view` of shape (rows, size, blocks), result (picked, size)."""
+    xp = namespace(view)
+    if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
+        return view[row, :, block]
+    m, size, width = view.shape
+    flat = xp.reshape(xp.permute_dims(view, (0, 2, 1)), (m * width, size))
+    return xp.take(flat, row * width + block, axis=0)
+
+
+def put(array: Array, places: Array, values: Array) -> Array:
+    """A copy of a 1-D array with other values in some places."""
+    xp = namespace(array)
+    if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
+        array = xp.asarray(array, copy=True)
+        array[places] = values
+        return array
+    host = to_numpy(array).copy()
+    host[to_numpy(places)] = to_numpy(values)
+    return convert(host, array)
+
+
+# X Wᵀ + b
+def affine(X: Array, W: Array, b: Array) -> Array:
+    """The product with the sum inside it where the library can; shapes (n, d), (e, d), (e,) → (n, e)."""
+    xp = namespace(X, W)
+    if compat.is_torch_namespace(xp):
+        return xp.addmm(b, X, W.T)
+    product = X @ W.T
+    product += b
+    return product
+
+
+# Xᵀ X
+def gram(X: Array) -> Array:
+    """The products of all columns; shape (d, d)."""
+    d = X.shape[1]
+    if is_on_cpu(X) or d < 1024:
+        return X.T @ X  # NumPy sees that the factors are one, and computes half of it
+    product = X.new_empty((d, d))  # elsewhere: the blocks on and above the diagonal, then their mirror
+    for part in blocks(d, d // 4):
+        product[part, part.start :] = X[:, part].T @ X[:, part.start :]
+        product[part.start :, part] = product[part, part.start :].T
+    return product
+
+
+# b − X Xᵀ, group by group
+def minus_gram(X: Array, b: Array) -> Array:
+    """All products of the points of each group, subtracted; shapes (g, n, d), (g, n) → (g, n, n)."""
+    xp = namespace(X, b)
+    if compat.is_torch_namespace(xp):
+        return xp.baddbmm(b[:, None, :], X, X.mT, alpha=-1)
+    if not compat.is_numpy_namespace(xp):
+        return b[:, None, :] - X @ xp.matrix_transpose(X)
+    product = X @ X.transpose(0, 2, 1)  # NumPy sees that the factors are one, and computes half of it
+    return np.subtract(b[:, None, :], product, out=product)
+
+
+def rows(X: Array, part: slice) -> Array:
+    """Some rows of X, as an array."""
+    return X[part, :]
+
+
+def row_blocks(X: Array, size: int) -> Iterator[tuple[slice, Array]]:
+    """All rows of X, so many at a time, each with its place."""
+    return ((part, rows(X, part)) for part in blocks(X.shape[0], size))
+
+
+def take_rows(X: Array, index: Array) -> Array:
+    """The rows of X with these numbers, as an array."""
+    return namespace(X, index).take(X, index, axis=0)
+
+
+def subset(X: Array, index: Array) -> Array:
+    """X reduced to some of its rows, held as X is."""
+    return take_rows(X, index)
+
+
 def count(index: Array, size: int, weights: Array | None = None) -> Array:
     """How often each of 0 … size − 1 occurs in `index` (1-D), or its sum of weights; −1 is ignored."""
     xp = namespace(index)
@@ -178,57 +251,3 @@ def input_rounding(array: Array) -> float:
         return {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[xp.get_float32_matmul_precision()]
     except RuntimeError:
         return 2.0**-7  # set through torch's newer interface, which this one does not read: assume the worst
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")  # looking for libraries takes milliseconds: once
-
-
-_limiting = RLock()  # limits that overlap, unless one is inside the other, would restore each other's numbers
-
-
-def blas_threads() -> int:
-    """How many threads a product on the processor may use."""
-    return max((library["num_threads"] for library in _blas().info()), default=1)
-
-
-@contextmanager
-def limit_blas(threads: int) -> Iterator[None]:
-    """Products on so many threads for a while; no change where another thread of the caller limits them."""
-    if not _limiting.acquire(blocking=False):
-        yield
-        return
-    try:
-        with _blas().limit(limits=threads):
-            yield
-    finally:
-        _limiting.release()
-
-
-def blocks(n: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover 0 … n − 1."""
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def map_blocks(xp: Any, function: Callable[[slice], Any], n: int, size: int) -> list[Any]:
-    """[function(block) for block in blocks(n, size)], for NumPy on several threads."""
-    return map_threads(xp, function, list(blocks(n, size)))
-
-
-def map_threads(xp: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """[function(item) for item in items], for NumPy on several threads.
-
-    A NumPy pass that is not a matrix product runs on one core, so up to WORKERS items run side by side (more
-    would need more memory) and share the threads of BLAS. torch spreads every operation itself, and so does a
-    caller that has threads of its own.
-    """
-    if not compat.is_numpy_namespace(xp) or len(items) < 2 or not _limiting.acquire(blocking=False):
-        return [function(item) for item in items]
-    try:
-        threads = blas_threads()
-        workers = min(threads, WORKERS)
-        with _blas().limit(limits=threads // workers), ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, items))
-    finally:
-        _limiting.release()

@@ -5,15 +5,30 @@ solve for another λ, or about another centre.
 """
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from typing import NamedTuple
 
 import array_api_compat as compat
+import numpy as np
 
-from .arrays import Array, blocks, count, namespace
+from .arrays import (
+    Array,
+    count,
+    gram,
+    input_rounding,
+    is_on_cpu,
+    namespace,
+    rows,
+    sparse_rows,
+    take_rows,
+    to_numpy,
+)
+from .inputs import check_squares
 from .targets import pairs
+from .threads import sum_blocks
 
-ROWS = 8192  # rows lifted to float64 at once
+LEAST = 1024  # rows worked on at once, at least: adding up d × d numbers must not show
+NUMBERS = 1 << 19  # numbers lifted to float64 at once, by each thread
+DEVICE_NUMBERS = 1 << 27  # the same on an accelerator
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,13 @@ class Moments:
     z_sum: Array
     A: Array
     K: Array
+
+    @staticmethod
+    def of(origin: Array, weight: float, x: Array, z: Array, w: Array, K: Array) -> "Moments":
+        """Moments of a batch: `w` are the weights of z, and are in x already."""
+        xp = namespace(x, z)
+        x_sum, z_sum, A = xp.sum(x, axis=0, dtype=xp.float64), w @ z, x.T @ z
+        return Moments(origin, weight, x_sum, *(xp.astype(sums, xp.float64) for sums in (z_sum, A, K)))
 
     def __add__(self, other: "Moments") -> "Moments":
         other = other.about(self.origin)
@@ -73,9 +95,9 @@ def moments_of_pairs(
         if weights is not None:  # √w on both sides, so that K stays one symmetric product
             root = xp.sqrt(xp.astype(weights[part], xp.float64))
             x, z = x * root[:, None], z * root[:, None]
-        return Moments(origin, float(xp.sum(root * root)), root @ x, root @ z, x.T @ z, z.T @ z)
+        return Moments(origin, float(xp.sum(root * root)), root @ x, root @ z, x.T @ z, gram(z))
 
-    return reduce(add, map(batch, blocks(X.shape[0], ROWS)))
+    return sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
 
 
 # A = XJXᵀ and K = X diag(Jᵀe) Xᵀ with J the indicator of targets (Eq. 6, as corrected after PAKDD '17)
@@ -91,34 +113,95 @@ def moments_of_targets(
     """Moments of the pairs (X[i], Z[j]), j in row i of `targets`; a pair has the weight of its source i.
 
     Z is where the objects are now, by default X. `reverse` takes the pairs (X[j], X[i]) instead, for Eq. 9.
-    The cost does not grow with the number of targets: A needs only the sum of each row's targets, K only how
-    often each object is one.
+    The products run over the objects that are a target, each with the sum of its sources: their cost does not
+    grow with the number of targets, and an object that is nobody's target, as most are in one way or
+    another where there are hubs, costs nothing.
     """
-    xp, n = namespace(X, targets), X.shape[0]
+    xp = namespace(X, targets)
     Z = X if Z is None else Z
     origin = as_origin(X, origin)
-    weight = as_weights(X, weights)
-    source, target = pairs(targets)
-    as_source = count(source, n, xp.take(weight, source))  # Σ w of the pairs in which object i is the source
-    as_target = count(target, n, xp.take(weight, source))  # diagonal of K = diag(Jᵀe)
-    is_plain = weights is None and bool(xp.all(targets >= 0))
+    sources = _Sources.of(targets, weights)
 
     def batch(part: slice) -> Moments:
-        x = xp.astype(X[part, :], xp.float64) - origin
-        z_total = xp.zeros_like(x)  # row i of JXᵀ: w_i times the sum of its targets
-        for column in range(targets.shape[1]):
-            index = targets[part, column]
-            z, share = xp.take(Z, xp.clip(index, min=0), axis=0), xp.where(index >= 0, weight[part], 0.0)
-            z_total += z if is_plain else z * share[:, None]  # in float64; no copy of z where w = 1
-        z_total -= as_source[part][:, None] * origin
-        A, x_sum, z_sum = x.T @ z_total, as_source[part] @ x, xp.sum(z_total, axis=0)
-        own = x if reverse or Z is X else xp.astype(Z[part, :], xp.float64) - origin
-        root = own * xp.sqrt((as_source if reverse else as_target)[part])[:, None]
-        if reverse:
-            A, x_sum, z_sum = A.T, z_sum, x_sum
-        return Moments(origin, float(xp.sum(as_source[part])), x_sum, z_sum, A, root.T @ root)
+        x = sources.sums(X, part, origin)  # rows of JᵀX, about the origin
+        z = _lifted(take_rows(Z, sources.target[part]), origin)
+        weight = xp.astype(sources.weight[part], z.dtype)
+        root = z * xp.sqrt(weight)[:, None]
+        return Moments.of(origin, float(xp.sum(sources.weight[part])), x, z, weight, gram(root))
 
-    return reduce(add, map(batch, blocks(n, ROWS)))
+    found = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
+    if not reverse:
+        return found
+    as_source = count(sources.source, X.shape[0], sources.share)
+    return Moments(origin, found.weight, found.z_sum, found.x_sum, found.A.T, scatter(X, origin, as_source))
+
+
+class _Sources(NamedTuple):
+    """The pairs, target by target."""
+
+    source: Array  # (pairs,), the source of each
+    share: Array  # (pairs,), its weight, float64
+    target: Array  # (t,), the objects that are a target, rising
+    weight: Array  # (t,), Σ of the shares of each: the diagonal of K = diag(Jᵀe) where it is not 0
+    run: Array  # (pairs,), which of the targets each belongs to
+    ends: np.ndarray  # (t + 1,), pairs ends[j] … ends[j + 1] are those of target j
+
+    @staticmethod
+    def of(targets: Array, weights: Array | None) -> "_Sources":
+        xp, n = namespace(targets), targets.shape[0]
+        source, target = pairs(targets)
+        order = xp.argsort(target, stable=True)
+        source, target = xp.take(source, order), xp.take(target, order)
+        share = (
+            as_weights(source, None) if weights is None else xp.astype(xp.take(weights, source), xp.float64)
+        )
+        sizes = count(target, n)
+        (is_target,) = xp.nonzero(sizes > 0)
+        run = xp.take(xp.cumulative_sum(xp.astype(sizes > 0, xp.int64)) - 1, target)
+        ends = to_numpy(xp.cumulative_sum(xp.take(sizes, is_target), include_initial=True))
+        weight = count(run, is_target.shape[0], share)
+        return _Sources(source, share, is_target, weight, run, ends)
+
+    def sums(self, X: Array, part: slice, origin: Array) -> Array:
+        """Σ share (x − origin) over the sources of some targets, a slice of pairs at a time."""
+        xp, width = namespace(self.source), part.stop - part.start
+        first, last = int(self.ends[part.start]), int(self.ends[part.stop])
+        total = None
+        for start in range(first, last, 2 * rows_at_once(X)):
+            some = slice(start, min(start + 2 * rows_at_once(X), last))
+            x = _lifted(take_rows(X, self.source[some]), origin)
+            step = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(x))
+            share = xp.astype(self.share[some], x.dtype)
+            piece = sparse_rows(self.run[some] - part.start, step, share, width, x)
+            total = piece if total is None else total + piece
+        return total
+
+
+# T = Σ w (x − μ)(x − μ)ᵀ
+def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
+    """Scatter of the rows of X about a point, in float64; shape (d, d)."""
+    xp, w = namespace(X, mean), as_weights(X, weights)
+
+    def batch(part: slice) -> Array:
+        x = _lifted(rows(X, part), mean)
+        return xp.astype(gram(x * xp.astype(xp.sqrt(w[part]), x.dtype)[:, None]), xp.float64)
+
+    total = sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
+    check_squares(float(xp.linalg.trace(total)))
+    return total
+
+
+def _lifted(x: Array, origin: Array) -> Array:
+    """x − origin, in the precision of the products."""
+    xp = namespace(x, origin)
+    is_fast = input_rounding(x) > 0 and not is_on_cpu(x)
+    dtype = x.dtype if is_fast else xp.float64  # sums of blocks are added up in float64 all the same
+    return xp.astype(x, dtype, copy=False) - xp.astype(origin, dtype, copy=False)
+
+
+def rows_at_once(X: Array) -> int:
+    """How many rows of X to work on at once."""
+    return max(LEAST, (NUMBERS if is_on_cpu(X) else DEVICE_NUMBERS) // X.shape[1])
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:

@@ -6,13 +6,10 @@ A matrix of targets has one row per object and one column per target, nearest fi
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
-import numpy as np
 
-from .arrays import Array, count, map_threads, namespace, to_numpy
+from .arrays import Array, count, namespace, to_numpy
 from .neighbors import check_neighbors
-from .topk import search
-
-LARGE_CLASS = 4096
+from .within import nearest_within
 
 
 # T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
@@ -33,30 +30,8 @@ def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
     """
     xp = namespace(X, codes)
     order = xp.argsort(codes, stable=True)  # class by class, and by index inside a class
-    sizes = count(codes, int(xp.max(codes)) + 1)
-    ends = np.cumsum(to_numpy(sizes))
-    members = [order[int(end - size) : int(end)] for end, size in zip(ends, to_numpy(sizes), strict=True)]
-
-    def targets_of(own: Array) -> Array:
-        return _targets_of_class(xp, X, own, n_targets)
-
-    # A large class is worth all threads; small ones run side by side.
-    large = {i: targets_of(own) for i, own in enumerate(members) if own.shape[0] > LARGE_CLASS}
-    small = iter(map_threads(xp, targets_of, [own for own in members if own.shape[0] <= LARGE_CLASS]))
-    found = [large[i] if i in large else next(small) for i in range(len(members))]
-    return xp.take(xp.concat(found), xp.argsort(order), axis=0)
-
-
-def _targets_of_class(xp: Any, X: Array, members: Array, n_targets: int) -> Array:
-    size = members.shape[0]
-    k = min(n_targets, size - 1)
-    none = xp.full((size, n_targets - max(k, 0)), -1, dtype=xp.int64, device=compat.device(X))
-    if k < 1:
-        return none
-    own = xp.take(X, members, axis=0)
-    local = search(own, own, k, return_distance=False, exclude_self=True)
-    index = xp.take(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
-    return xp.concat([xp.reshape(index, (size, k)), none], axis=1)
+    sizes = to_numpy(count(codes, int(xp.max(codes)) + 1))
+    return nearest_within(X, order, sizes, n_targets)
 
 
 def restrict(targets: Array, kept: Array, n_targets: int) -> Array:

@@ -4,7 +4,8 @@ from typing import Any
 
 import array_api_compat as compat
 
-from .arrays import Array, blocks, count, namespace
+from .arrays import Array, count, namespace
+from .threads import blocks
 
 CELLS = 1 << 22  # votes held at once
 

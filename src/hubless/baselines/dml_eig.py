@@ -11,9 +11,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-from ..arrays import Array, blocks, convert, namespace, to_numpy
+from ..arrays import Array, convert, namespace, to_numpy
 from ..inputs import check_count
 from ..targets import labeled_objects, pairs
+from ..threads import blocks
 from ..topk import search
 from .mahalanobis import Learned, MahalanobisLearner
 

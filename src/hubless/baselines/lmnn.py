@@ -11,20 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from ..arrays import (
-    Array,
-    blocks,
-    convert,
-    count,
-    is_on_cpu,
-    map_blocks,
-    namespace,
-    sparse_rows,
-    to_numpy,
-    true_positions,
-)
+from ..arrays import Array, convert, count, is_on_cpu, namespace, sparse_rows, to_numpy, true_positions
 from ..inputs import check_count
 from ..targets import labeled_objects
+from ..threads import blocks, map_blocks
 from .mahalanobis import Learned, MahalanobisLearner
 
 ROWS = 256  # objects whose distances to all others a thread of the CPU holds at once: they fit its cache

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from ..arrays import Array, blas_threads, convert, is_on_cpu, limit_blas, map_blocks, namespace, to_numpy
+from ..arrays import Array, convert, is_on_cpu, namespace, to_numpy
 from ..inputs import check_count
 from ..targets import same_class_targets
+from ..threads import blas_threads, limit_blas, map_blocks
 from .lmnn import squared_distances_to_targets
 from .mahalanobis import Learned, MahalanobisLearner
 

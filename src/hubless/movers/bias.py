@@ -5,12 +5,15 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, blocks, convert, namespace
+from ..arrays import Array, convert, namespace
 from ..inputs import check_count, check_positive
-from ..topk import search, without
+from ..moments import scatter
+from ..ranking import without
+from ..threads import blocks
+from ..topk import search
 from .linear import weighted_mean
 from .mover import Mover
-from .points import Points, class_means, scatter
+from .points import Points, class_means
 
 QUANTILE = 0.99  # of the handicaps: an outlier far from everything would widen the column for all
 ROWS = 8192  # objects compared with their targets at once

@@ -8,22 +8,32 @@ from typing import NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, blocks, namespace
+from ..arrays import Array, affine, namespace, rows
 from ..inputs import check_squares
-from ..moments import Moments, as_origin, as_weights, moments_of_pairs, moments_of_targets
+from ..moments import (
+    Moments,
+    as_origin,
+    as_weights,
+    moments_of_pairs,
+    moments_of_targets,
+    rows_at_once,
+)
 from ..solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
 from ..targets import Labeled, pairs
-
-ROWS = 8192  # objects moved at once
+from ..threads import map_blocks, sum_blocks
 
 
 # μ = Σ w x / Σ w
 def weighted_mean(X: Array, weights: Array | None = None) -> Array:
     """Mean of the rows of X in float64; shape (d,)."""
-    xp, w, total = namespace(X), as_weights(X, weights), as_origin(X)
-    for rows in blocks(X.shape[0], ROWS):
-        total = total + w[rows] @ xp.astype(X[rows, :], xp.float64)
-    return total / xp.sum(w)
+    xp, w = namespace(X), as_weights(X, weights)
+
+    def batch(part: slice) -> Array:
+        if weights is None:
+            return xp.sum(rows(X, part), axis=0, dtype=xp.float64)
+        return w[part] @ xp.astype(rows(X, part), xp.float64)
+
+    return sum_blocks(xp, batch, X.shape[0], rows_at_once(X)) / xp.sum(w)
 
 
 # z' = μ + W (z − μ)
@@ -32,8 +42,11 @@ def move(Z: Array, W: Array, mean: Array) -> Array:
     xp = namespace(Z, W, mean)
     W, mean = xp.astype(W, Z.dtype, copy=False), xp.astype(mean, Z.dtype, copy=False)
     moved = xp.empty_like(Z)
-    for rows in blocks(Z.shape[0], ROWS):
-        moved[rows, :] = (Z[rows, :] - mean) @ W.T + mean
+
+    def move_block(part: slice) -> None:
+        moved[part, :] = affine(rows(Z, part) - mean, W, mean)
+
+    map_blocks(xp, move_block, Z.shape[0], rows_at_once(Z))
     return moved
 
 

@@ -6,11 +6,11 @@ and a column (see `mover.leave`), and the order of the neighbours is the same.
 
 from ..arrays import Array, namespace
 from ..inputs import check_count, check_positive
-from ..moments import as_weights, moments_of_targets
+from ..moments import as_weights, moments_of_targets, scatter
 from ..targets import first_targets, same_class_targets
 from .linear import weighted_mean
 from .mover import Mover
-from .points import Points, scatter, within_scatter
+from .points import Points, within_scatter
 
 ROUNDING = 1e-29  # variance of identical objects, in squares of their mean
 NOTHING = (

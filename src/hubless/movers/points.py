@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, blocks, count, namespace, sparse_rows
-from ..inputs import check_squares
-from ..moments import as_weights
+from ..arrays import Array, count, namespace, sparse_rows
+from ..moments import as_weights, scatter
 from ..targets import Labeled
+from ..threads import blocks
 
 ROWS = 8192  # rows lifted to float64 at once
 
@@ -53,18 +53,6 @@ def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = 
     there = totals > 0
     means = sums / xp.where(there, totals, 1.0)[:, None]
     return xp.where(there[:, None], means, xp.sum(sums, axis=0) / xp.sum(totals)), totals
-
-
-# T = Σ w (x − μ)(x − μ)ᵀ
-def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
-    """Scatter of the rows of X about a point, in float64; shape (d, d)."""
-    xp, w = namespace(X, mean), as_weights(X, weights)
-    total = xp.zeros((X.shape[1], X.shape[1]), dtype=xp.float64, device=compat.device(X))
-    for rows in blocks(X.shape[0], ROWS):
-        x = (xp.astype(X[rows, :], xp.float64) - mean) * xp.sqrt(w[rows])[:, None]
-        total = total + x.T @ x
-    check_squares(float(xp.linalg.trace(total)))
-    return total
 
 
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ

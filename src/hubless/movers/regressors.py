@@ -7,10 +7,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import has_fit_parameter
 
-from ..arrays import Array, blocks, convert, namespace, to_numpy
+from ..arrays import Array, convert, namespace, to_numpy
 from ..inputs import check_count, check_positive, check_squares
 from ..solve import mean_eigenvalue, ridge
 from ..targets import first_targets, pairs
+from ..threads import blocks
 from .linear import check_pairs, weighted_mean
 from .mover import Mover
 from .points import Points, squared_norms

@@ -1,0 +1,183 @@
+"""From values that order objects to exact neighbours: which cells may be among the k smallest, in what order.
+
+A value is a distance up to a constant of its row, as a matrix product gives it: fast, and rounded. Here the
+cells of a row that rounding leaves in question are found and settled by differences in float64.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import array_api_compat as compat
+
+from .arrays import Array, count, is_on_cpu, namespace, pick_blocks, put, take_rows, true_positions
+from .threads import blocks
+
+BLOCK = 32  # columns that share one minimum
+MAX_CANDIDATES = 1 << 20  # (query, object) candidates held at once, by each thread
+DEVICE_CANDIDATES = 1 << 24  # the same on an accelerator
+PAIR_NUMBERS = 1 << 17  # numbers gathered at once for direct differences: they should stay in cache
+
+
+class Minima(NamedTuple):
+    """The smallest value of every block of columns; column j is in block j mod `count`.
+
+    Blocks interleave, because stored objects often come sorted by class and the neighbours of a query are
+    then adjacent. Columns left over, fewer than a block has, are in none.
+    """
+
+    values: Array  # (m, count)
+    size: int  # columns of a block
+
+    @staticmethod
+    def of(xp: Any, value: Array, k: int) -> "Minima":
+        """Minima of at least 8k blocks, or the values themselves."""
+        size = max(1, min(BLOCK, value.shape[1] // (8 * k)))
+        return Minima(xp.min(_in_blocks(xp, value, size), axis=1) if size > 1 else value, size)
+
+
+def _in_blocks(xp: Any, value: Array, size: int) -> Array:
+    """The columns that fill blocks, as (m, size, count)."""
+    m, count = value.shape[0], value.shape[1] // size
+    return xp.reshape(value[:, : count * size], (m, size, count))
+
+
+class Cells(NamedTuple):
+    """Some cells of a matrix of values, row by row."""
+
+    row: Array
+    column: Array
+    value: Array
+
+    def where(self, kept: Array) -> "Cells":
+        """Those of the cells that are kept, a mask."""
+        return Cells(self.row[kept], self.column[kept], self.value[kept])
+
+    @staticmethod
+    def joined(xp: Any, parts: list["Cells"]) -> "Cells":
+        """Cells of several parts of a matrix, row by row again."""
+        if len(parts) == 1:
+            return parts[0]
+        row, column, value = (xp.concat(pieces) for pieces in zip(*parts, strict=True))
+        order = xp.argsort(row, stable=True)
+        return Cells(xp.take(row, order), xp.take(column, order), xp.take(value, order))
+
+
+# `~(a > b)` keeps what overflowed
+def cells_within(xp: Any, value: Array, minima: Minima, limit: Array) -> Cells:
+    """The cells whose value is not above the limit of their row; looks only into blocks that have some."""
+    if minima.size == 1:
+        row, column = true_positions(~(value > limit[:, None]))
+        return Cells(row, column, value[row, column])
+    width = minima.values.shape[1]
+    row, block = true_positions(~(minima.values > limit[:, None]))
+    found = pick_blocks(_in_blocks(xp, value, minima.size), row, block)  # (blocks picked, size)
+    pick, place = true_positions(~(found > xp.take(limit, row)[:, None]))
+    inside = Cells(xp.take(row, pick), place * width + xp.take(block, pick), found[pick, place])
+    whole = width * minima.size
+    if whole == value.shape[1]:
+        return inside
+    row, column = true_positions(~(value[:, whole:] > limit[:, None]))
+    return Cells.joined(xp, [inside, Cells(row, column + whole, value[row, column + whole])])
+
+
+def too_many(cells: Cells, number: int) -> bool:
+    """Whether so many cells are more than should be held at once."""
+    return number > (MAX_CANDIDATES if is_on_cpu(cells.value) else DEVICE_CANDIDATES)
+
+
+def ranked(
+    xp: Any, cells: Cells, m: int, k: int, error: Array, direct: Callable[[Array, Array], Array]
+) -> Array | None:
+    """Columns of the k nearest of each of m rows, nearest first, ties to the lower column; shape (m, k).
+
+    Parameters
+    ----------
+    cells : all cells that may be among the k smallest of their row, or more; row by row
+    error : (m,) array: how far a value may be from the truth
+    direct : (rows, columns) → their exact squared distances
+
+    Returns
+    -------
+    columns : int64 array of shape (m, k), −1 where a row has fewer cells; None if they do not fit in memory
+    """
+    sizes = count(cells.row, m)
+    widest = int(xp.max(sizes))
+    width = max(widest, k)
+    if m > 1 and (too_many(cells, cells.row.shape[0]) or too_many(cells, m * width // 4)):
+        return None
+    # a row of cells each, in order of value, what is left of a row filled with columns −1 at infinity
+    step = xp.arange(width, dtype=xp.int64, device=compat.device(sizes))
+    starts = xp.cumulative_sum(sizes, include_initial=True)[:-1]
+    is_cell = step[None, :] < sizes[:, None]
+    flat = xp.reshape(xp.where(is_cell, starts[:, None] + step[None, :], 0), (-1,))
+    if widest == 0:
+        return xp.full((m, k), -1, dtype=xp.int64, device=compat.device(sizes))
+    value = xp.reshape(xp.take(xp.astype(cells.value, xp.float64), flat), (m, width))
+    value = xp.where(is_cell, value, xp.inf)
+    value = xp.where(xp.isnan(value), xp.inf, value)
+    order = xp.argsort(value, axis=1, stable=True)
+    value = xp.take_along_axis(value, order, axis=1)
+    column = xp.where(is_cell, xp.reshape(xp.take(cells.column, flat), (m, width)), -1)
+    column = xp.take_along_axis(column, order, axis=1)
+    close = _close(xp, value, error, k) & is_cell[:, 1:]
+    if bool(xp.any(close)):
+        column = _settled(xp, column, close, direct)
+    return column[:, :k]
+
+
+def _close(xp: Any, value: Array, error: Array, k: int) -> Array:
+    """Places whose value the product cannot tell from that of the next place; (m, width − 1).
+
+    Beyond the first k places only those count that hang together with the k-th.
+    """
+    close = ~(value[:, 1:] - value[:, :-1] > 2 * error[:, None])
+    hangs = xp.cumulative_sum(xp.astype(~close[:, k - 1 :], xp.int64), axis=1) == 0
+    return xp.concat([close[:, : k - 1], hangs], axis=1)
+
+
+def _settled(xp: Any, column: Array, close: Array, direct: Callable[[Array, Array], Array]) -> Array:
+    """The columns, each run of close values in the order of direct differences, ties by column."""
+    m, width = column.shape
+    last = xp.zeros_like(close[:, :1])
+    inside = xp.reshape(xp.concat([close, last], axis=1) | xp.concat([last, close], axis=1), (-1,))
+    opens = xp.reshape(xp.concat([~last, ~close], axis=1), (-1,))  # where a run begins
+    (places,) = xp.nonzero(inside)
+    run = xp.take(xp.cumulative_sum(xp.astype(opens, xp.int64)), places)
+    flat = xp.reshape(column, (-1,))
+    some = xp.take(flat, places)
+    order = xp.argsort(some, stable=True)
+    for key in (direct(places // width, some), run):
+        order = xp.take(order, xp.argsort(xp.take(key, order), stable=True))
+    return xp.reshape(put(flat, places, xp.take(some, order)), (m, width))
+
+
+# Σ (x − z)², times scale²
+def differences(queries: Array, objects: Array, row: Array, column: Array, scale: float = 1.0) -> Array:
+    """Squared distance of each pair (queries[row], objects[column]) in float64, a slice at a time."""
+    xp = namespace(queries, objects)
+    squared = []
+    for part in blocks(row.shape[0], max(1, PAIR_NUMBERS // queries.shape[1])):
+        x, z = take_rows(queries, row[part]), take_rows(objects, column[part])
+        difference = xp.astype(x, xp.float64) - xp.astype(z, xp.float64)
+        if scale != 1.0:
+            difference = difference * scale
+        squared.append(_row_sums(xp, difference * difference))
+    return xp.concat(squared)
+
+
+def _row_sums(xp: Any, terms: Array) -> Array:
+    """Sum of each row by halves, an order that every array library keeps, so that all see the same ties."""
+    while terms.shape[1] > 1:
+        half = terms.shape[1] // 2
+        sums = terms[:, :half] + terms[:, half : 2 * half]
+        terms = xp.concat([sums, terms[:, 2 * half :]], axis=1) if terms.shape[1] % 2 else sums
+    return terms[:, 0]
+
+
+def without(xp: Any, values: Array, numbers: Array, own: Array) -> Array:
+    """Values less one in each row: where the number is the row's own, else the last."""
+    m, wide = values.shape
+    drop = numbers == own[:, None]
+    last = xp.arange(wide, device=compat.device(numbers)) == wide - 1
+    drop = drop | (~xp.any(drop, axis=1)[:, None] & last[None, :])
+    return xp.reshape(values[~drop], (m, wide - 1))

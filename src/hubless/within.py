@@ -1,0 +1,153 @@
+"""Nearest neighbours inside groups: each object among the others of its group, many groups in one product.
+
+Groups of like size are stacked, so that thousands of tiny ones cost a few products and no loop; a group too
+large to be compared with itself at once goes through `search`, block by block.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+from .arrays import Array, convert, is_on_cpu, kth_smallest, minus_gram, namespace, take_rows
+from .ranking import Minima, cells_within, differences, ranked, too_many
+from .threads import map_threads
+from .topk import Frame, overflow_is_handled, search, squared_lengths
+
+CELLS = 1 << 22  # values of one stack: (groups) × (size of the largest)²
+NUMBERS = 1 << 20  # coordinates of one stack
+DEVICE_CELLS, DEVICE_NUMBERS = 1 << 27, 1 << 28  # the same on an accelerator
+TINY = 64  # groups up to this size are stacked whatever their sizes
+LIKE = 0.6  # on an accelerator, others too if the smallest is that part of the largest
+
+
+def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
+    """The k nearest objects of each object inside its group, in Euclidean distance.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    order : int array of shape (n,): the numbers of the objects, group by group, rising inside a group
+    sizes : NumPy array of shape (groups,)
+    k : int
+
+    Returns
+    -------
+    index : int64 array of shape (n, k): row numbers of X, nearest first, ties to the lower; −1 where a group
+        has fewer others
+    """
+    xp = namespace(X, order)
+    frame = Frame.of(xp, X, X)
+    starts = np.cumsum(sizes) - sizes
+    stacks = list(_stacks(sizes, X.shape[1], is_on_cpu(order)))
+    fits = [len(stack) > 1 or sizes[stack[0]] ** 2 <= _limits(is_on_cpu(order))[0] for stack in stacks]
+
+    def of_stack(stack: np.ndarray) -> tuple[Array, Array]:
+        return _of_stack(xp, X, order, starts[stack], sizes[stack], k, frame)
+
+    # A large group is worth all threads; others run side by side.
+    side_by_side = [stack for stack, fit in zip(stacks, fits, strict=True) if fit]
+    found = map_threads(xp, of_stack, side_by_side)
+    for stack, fit in zip(stacks, fits, strict=True):
+        if not fit:
+            found += _one_by_one(xp, X, order, starts[stack], sizes[stack], k)
+    members, index = (xp.concat(part) for part in zip(*found, strict=True))
+    return xp.take(index, xp.argsort(members), axis=0)
+
+
+def _limits(on_cpu: bool) -> tuple[int, int]:
+    return (CELLS, NUMBERS) if on_cpu else (DEVICE_CELLS, DEVICE_NUMBERS)
+
+
+def _stacks(sizes: np.ndarray, d: int, on_cpu: bool) -> Iterator[np.ndarray]:
+    """Numbers of groups to be stacked: of like size, and as many as memory allows, at least one."""
+    cells, numbers = _limits(on_cpu)
+    groups = np.argsort(-sizes, kind="stable")
+    groups = groups[sizes[groups] > 0]
+    start = 0
+    while start < len(groups):
+        size = int(sizes[groups[start]])  # the largest of what is left
+        room = max(1, min(cells // size**2, numbers // (size * d)))
+        least = 0.0 if size <= TINY else size if on_cpu else LIKE * size
+        alike = int(np.count_nonzero(sizes[groups[start : start + room]] >= least))
+        yield groups[start : start + alike]
+        start += alike
+
+
+# Inside a group, ½‖z − s‖² − (x − s)ᵀ(z − s) orders objects as ‖x − z‖² does; s is the mean of the group.
+# Selection and rounding are those of `search`, at half the values.
+def _of_stack(
+    xp: Any, X: Array, order: Array, starts: np.ndarray, sizes: np.ndarray, k: int, frame: Frame
+) -> tuple[Array, Array]:
+    """Members of the groups of one stack and the neighbours of each, of shapes (members,), (members, k)."""
+    size = int(sizes.max())
+    # a group shorter than the stack repeats its last object
+    places = starts[:, None] + np.minimum(np.arange(size), sizes[:, None] - 1)
+    is_member = convert(np.arange(size) < sizes[:, None], order)  # (groups, size)
+    members = xp.take(order, convert(np.reshape(places, (-1,)), order))
+    stacked = xp.reshape(take_rows(X, members), (len(sizes), size, X.shape[1]))
+    with overflow_is_handled():
+        own = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True), offset=0.0).shifted(stacked)
+        index = _nearest_rows(xp, X, own, is_member, members, k, frame)
+    kept = xp.reshape(is_member, (-1,))
+    if index is None:
+        found = _one_by_one(xp, X, order, starts, sizes, k)
+        members, index = (xp.concat(part) for part in zip(*found, strict=True))
+        return members, index
+    return (members, index) if sizes.min() == size else (members[kept], index[kept])
+
+
+def _nearest_rows(
+    xp: Any, X: Array, own: Array, is_member: Array, members: Array, k: int, frame: Frame
+) -> Array | None:
+    """Neighbours of every row of a stack, as row numbers of X; None if there are too many equal distances."""
+    groups, size, _ = own.shape
+    m = groups * size
+    norms = squared_lengths(own)  # (groups, size)
+    value = minus_gram(own, xp.where(is_member, norms / 2, xp.inf))  # (groups, size, size)
+    flat = xp.reshape(value, (groups, size * size))
+    flat[:, :: size + 1] = xp.inf  # nobody is a neighbour of itself
+    value = xp.reshape(flat, (m, size))
+    length = xp.sqrt(xp.astype(xp.reshape(norms, (m,)), xp.float64))
+    bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(value))
+    minima = Minima.of(xp, value, k)
+    if minima.values.shape[1] >= k:
+        bound = xp.astype(kth_smallest(minima.values, k), xp.float64)
+    error = frame._replace(offset=0.0).error(own, length, 2 * bound, length**2) / 2
+    limit = xp.where(xp.reshape(is_member, (m,)), bound + 2 * error, -xp.inf)
+    cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
+    if too_many(cells, cells.row.shape[0]):
+        return None
+    base = cells.row - cells.row % size  # first row of the group
+    place = base + cells.column
+    cells = cells.where(xp.take(xp.reshape(is_member, (m,)), place) & (place != cells.row))
+
+    def direct(row: Array, column: Array) -> Array:
+        other = xp.take(members, row - row % size + column)
+        return differences(X, X, xp.take(members, row), other, frame.scale)
+
+    column = ranked(xp, cells, m, k, error, direct)
+    if column is None:
+        return None
+    row = xp.arange(m, dtype=xp.int64, device=compat.device(column))
+    place = xp.clip((row - row % size)[:, None] + column, min=0)
+    index = xp.reshape(xp.take(members, xp.reshape(place, (-1,))), (m, k))
+    return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
+
+
+def _one_by_one(
+    xp: Any, X: Array, order: Array, starts: np.ndarray, sizes: np.ndarray, k: int
+) -> list[tuple[Array, Array]]:
+    """The same for each group by itself: its members and their neighbours."""
+    found = []
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        members, most = order[start : start + size], min(k, size - 1)
+        none = xp.full((size, k - most), -1, dtype=xp.int64, device=compat.device(order))
+        if most:
+            own = take_rows(X, members)
+            local = search(own, own, most, return_distance=False, exclude_self=True)
+            index = xp.take(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
+            none = xp.concat([xp.reshape(index, (size, most)), none], axis=1)
+        found.append((members, none))
+    return found
