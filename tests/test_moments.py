@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-from hubless import moments as module
+from hubless import products
 from hubless.arrays import to_numpy
 from hubless.moments import moments_of_pairs, moments_of_targets
 from hubless.targets import same_class_targets
@@ -12,8 +12,8 @@ from hubless.targets import same_class_targets
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(module, "NUMBERS", 52)
-    monkeypatch.setattr(module, "LEAST", 1)
+    monkeypatch.setattr(products, "NUMBERS", 52)
+    monkeypatch.setattr(products, "LEAST", 1)
 
 
 def assert_moments(found, A, K):

@@ -1,7 +1,7 @@
 """The array library of the arguments: NumPy, torch, or any other that follows the array API standard.
 
 Every formula of hubless starts with `xp = namespace(...)` and then speaks the standard alone. What the
-standard lacks and the hot loops need is here, once per library. This is the only file that names torch.
+standard lacks and the hot loops need is here, and in `products`, once per library: no other file names torch.
 """
 
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import Any
 
 import array_api_compat as compat
 import numpy as np
-import scipy.sparse
 
+from .streams import Streamed
 from .threads import blocks
 
 Array = Any
@@ -23,6 +23,7 @@ def is_foreign(value: object) -> bool:
 
 def namespace(*arrays: Array) -> Any:
     """The one array library of all arguments; mixtures of libraries or of devices are refused."""
+    arrays = tuple(a.anchor if isinstance(a, Streamed) else a for a in arrays)
     try:
         xp = compat.array_namespace(*arrays)
     except TypeError as error:
@@ -49,6 +50,11 @@ def same_place(a: Array, b: Array) -> bool:
     return compat.array_namespace(a) is compat.array_namespace(b) and compat.device(a) == compat.device(b)
 
 
+def device_of(array: Array) -> Any:
+    """Where an array is computed."""
+    return compat.device(array.anchor if isinstance(array, Streamed) else array)
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """A NumPy view or copy on the host."""
     if compat.is_torch_array(array):
@@ -58,6 +64,7 @@ def to_numpy(array: Array) -> np.ndarray:
 
 def convert(array: Array, like: Array) -> Array:
     """`array` in the library and on the device of `like`; untouched where it is there already."""
+    like = like.anchor if isinstance(like, Streamed) else like
     xp, device = compat.array_namespace(like), compat.device(like)
     if compat.is_array_api_obj(array) and same_place(array, like):
         return array
@@ -74,9 +81,41 @@ def place(array: np.ndarray, device: str) -> Array:
     return _torch().asarray(np.ascontiguousarray(array), device=device)
 
 
+def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
+    """A NumPy array as a tensor on a device, or as rows that are sent there when they are asked for."""
+    torch = _torch()
+    try:
+        anchor = torch.empty(0, dtype=getattr(torch, array.dtype.name), device=device)
+    except (RuntimeError, AssertionError) as error:  # torch has both for a device that is not there
+        raise ValueError(f"torch has no device {device!r} here ({error}); use device=None.") from error
+    if fits(array, anchor):
+        return torch.asarray(np.ascontiguousarray(array), device=device)
+    if whole:
+        raise ValueError(
+            f"{array.nbytes / 2**30:.1f} GiB are more than fit on {device!r} beside what is computed there. "
+            "Use device=None, or MoveLabeledClassifier, which reads such data block by block."
+        )
+
+    def buffer(shape: tuple[int, int]) -> Array:
+        return torch.empty(shape, dtype=anchor.dtype, pin_memory=not is_on_cpu(anchor))
+
+    return Streamed(array, anchor, buffer, lambda sent: sent.to(device, non_blocking=True))
+
+
+def fits(array: np.ndarray, anchor: Array) -> bool:
+    """Whether a device has room for an array, and three times as much for what is computed from it."""
+    return is_on_cpu(anchor) or bool(4 * array.nbytes <= _torch().cuda.mem_get_info(anchor.device)[0])
+
+
 def is_on_cpu(array: Array) -> bool:
-    """Whether the processor itself holds and computes `array`."""
+    """Whether the processor itself computes with `array`."""
+    array = array.anchor if isinstance(array, Streamed) else array
     return not (compat.is_torch_array(array) and array.is_cuda)
+
+
+def device_numbers(array: Array) -> int:
+    """How many numbers one step may hold on the accelerator of `array`: a small part of its memory."""
+    return 1 << 27 if is_on_cpu(array) else int(_torch().cuda.mem_get_info(device_of(array))[1] // 128)
 
 
 def synchronize(array: Array) -> None:
@@ -164,82 +203,46 @@ def put(array: Array, places: Array, values: Array) -> Array:
     return convert(host, array)
 
 
-# X Wᵀ + b
-def affine(X: Array, W: Array, b: Array) -> Array:
-    """The product with the sum inside it where the library can; shapes (n, d), (e, d), (e,) → (n, e)."""
-    xp = namespace(X, W)
-    if compat.is_torch_namespace(xp):
-        return xp.addmm(b, X, W.T)
-    product = X @ W.T
-    product += b
-    return product
-
-
-# Xᵀ X
-def gram(X: Array) -> Array:
-    """The products of all columns; shape (d, d)."""
-    d = X.shape[1]
-    if is_on_cpu(X) or d < 1024:
-        return X.T @ X  # NumPy sees that the factors are one, and computes half of it
-    product = X.new_empty((d, d))  # elsewhere: the blocks on and above the diagonal, then their mirror
-    for part in blocks(d, d // 4):
-        product[part, part.start :] = X[:, part].T @ X[:, part.start :]
-        product[part.start :, part] = product[part, part.start :].T
-    return product
-
-
-# b − X Xᵀ, group by group
-def minus_gram(X: Array, b: Array) -> Array:
-    """All products of the points of each group, subtracted; shapes (g, n, d), (g, n) → (g, n, n)."""
-    xp = namespace(X, b)
-    if compat.is_torch_namespace(xp):
-        return xp.baddbmm(b[:, None, :], X, X.mT, alpha=-1)
-    if not compat.is_numpy_namespace(xp):
-        return b[:, None, :] - X @ xp.matrix_transpose(X)
-    product = X @ X.transpose(0, 2, 1)  # NumPy sees that the factors are one, and computes half of it
-    return np.subtract(b[:, None, :], product, out=product)
-
-
 def rows(X: Array, part: slice) -> Array:
     """Some rows of X, as an array."""
-    return X[part, :]
+    return X.rows(part) if isinstance(X, Streamed) else X[part, :]
 
 
 def row_blocks(X: Array, size: int) -> Iterator[tuple[slice, Array]]:
     """All rows of X, so many at a time, each with its place."""
+    if isinstance(X, Streamed):
+        return X.blocks(size)
     return ((part, rows(X, part)) for part in blocks(X.shape[0], size))
 
 
 def take_rows(X: Array, index: Array) -> Array:
-    """The rows of X with these numbers, as an array."""
-    return namespace(X, index).take(X, index, axis=0)
+    """The rows of X with these numbers, none of them negative, as an array; X of any number of axes."""
+    xp = namespace(X, index)
+    if isinstance(X, Streamed):
+        return X.take(to_numpy(index))
+    if compat.is_torch_namespace(xp):
+        return X.index_select(0, index)  # the standard's `take` also looks for negative numbers
+    return xp.take(X, index, axis=0)
 
 
 def subset(X: Array, index: Array) -> Array:
     """X reduced to some of its rows, held as X is."""
-    return take_rows(X, index)
+    return X.subset(to_numpy(index)) if isinstance(X, Streamed) else take_rows(X, index)
 
 
 def count(index: Array, size: int, weights: Array | None = None) -> Array:
     """How often each of 0 … size − 1 occurs in `index` (1-D), or its sum of weights; −1 is ignored."""
-    xp = namespace(index)
     present = index >= 0
-    index = index[present]
-    weights = None if weights is None else weights[present]
+    return tally(index[present], size, None if weights is None else weights[present])
+
+
+def tally(index: Array, size: int, weights: Array | None = None) -> Array:
+    """`count` where there is no −1, which costs less."""
+    xp = namespace(index)
     if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
         return xp.bincount(index, weights=weights, minlength=size)
     host = None if weights is None else to_numpy(weights)
     return convert(np.bincount(to_numpy(index), weights=host, minlength=size), index)
-
-
-def sparse_rows(rows: Array, columns: Array, weights: Array, n_rows: int, X: Array) -> Array:
-    """Σ over the places (row, column) of weight · X[column], gathered by row; shape (n_rows, d)."""
-    if compat.is_torch_namespace(namespace(X)):
-        gathered = weights[:, None] * X[columns]
-        return X.new_zeros((n_rows, X.shape[1])).index_add_(0, rows, gathered)
-    places = (to_numpy(rows), to_numpy(columns))
-    matrix = scipy.sparse.csr_array((to_numpy(weights), places), shape=(n_rows, X.shape[0]))
-    return convert(matrix @ to_numpy(X), X)
 
 
 def input_rounding(array: Array) -> float:

@@ -7,6 +7,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, namespace, to_numpy
+from .devices import host_like, to_device, to_host
 from .inputs import (
     check_choice,
     check_count,
@@ -55,7 +56,8 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         X = as_asked(check_points(self, X, method=method, like=self.moved_), self.mover_.exit_)
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
-        return search(X, self.moved_, k, return_distance=return_distance)
+        X, moved = to_device(X, self.device), to_device(self.moved_, self.device)
+        return host_like(search(X, moved, k, return_distance=return_distance), self.device)
 
     def predict(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """The class of each query: the majority among its neighbours, a tie to the class of the nearest.
@@ -141,6 +143,8 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(mover, name))
         self.codes_, self.weights_ = labeled.codes, labeled.weights
         self.n_singletons_ = mover.n_singletons_
+        if self.device is not None:
+            to_host(self)
 
 
 class MoveLabeledClassifier(MovedNeighbors):
@@ -162,6 +166,9 @@ class MoveLabeledClassifier(MovedNeighbors):
         Neighbours vote equally, or by the inverse of their distance, which movers with a column do not have.
     center : bool, default=True
         Move about the mean of the labeled objects, as the paper does, or about the origin.
+    device : str, default=None
+        "cuda", say, computes arrays of the host there (with torch), in blocks if they do not fit; results are
+        on the host. None computes where the data is.
 
     Attributes
     ----------
@@ -201,6 +208,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         mover: Any = None,
         weights: str = "uniform",
         center: bool = True,
+        device: str | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.alpha = alpha
@@ -208,6 +216,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         self.mover = mover
         self.weights = weights
         self.center = center
+        self.device = device
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
@@ -228,6 +237,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         check_choice("weights", self.weights, VOTES)
         mover = self._check_mover()
         X = check_points(self, X, min_rows=2)
+        X = to_device(X, self.device, whole=not isinstance(mover, MoveLabeled))
         classes, codes = check_labels(y, X)
         labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, mover._width())
         _check_enough(k, labeled.X.shape[0])

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, to_numpy
 from .classifier import VOTES, MovedNeighbors
+from .devices import to_device
 from .inputs import (
     check_alphas,
     check_choice,
@@ -62,6 +63,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         first and stops at 6,000, so of many objects it sees one or a few folds alone.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number, and of the order in which "auto" asks queries.
+    device : str, default=None
+        "cuda", say, computes arrays of the host there (with torch), if they fit; results are on the host.
 
     Attributes
     ----------
@@ -107,6 +110,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         max_seconds: float | None = None,
         cv: Any = 5,
         random_state: Any = 0,
+        device: str | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.alphas = alphas
@@ -118,6 +122,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.max_seconds = max_seconds
         self.cv = cv
         self.random_state = random_state
+        self.device = device
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
@@ -135,7 +140,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         movers = self._check_movers()
         n_targets = check_counts("n_targets", self.n_targets) if movers is None else (n_targets_of(movers),)
         penalties = None if self.alphas is None else check_alphas(self.alphas)
-        X = check_points(self, X, min_rows=2)
+        X = to_device(check_points(self, X, min_rows=2), self.device, whole=True)
         classes, codes = check_labels(y, X)
         # Precomputed targets are kept whole: which of them a fold can use is not known before.
         width = max(n_targets) if targets is None else X.shape[0]

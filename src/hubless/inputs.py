@@ -118,6 +118,10 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
     check_consistent_length(X, y)
+    xp = namespace(X)
+    if is_foreign(y) and same_place(X, y) and y.ndim == 1 and xp.isdtype(y.dtype, "integral"):
+        classes, codes = xp.unique_inverse(y)  # no need to leave the device
+        return xp.astype(classes, xp.int64, copy=False), xp.astype(codes, xp.int64, copy=False)
     host = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
     assert_all_finite(host, input_name="y")
     check_classification_targets(host)

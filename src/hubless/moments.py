@@ -12,23 +12,19 @@ import numpy as np
 
 from .arrays import (
     Array,
-    count,
-    gram,
+    device_of,
     input_rounding,
     is_on_cpu,
     namespace,
     rows,
-    sparse_rows,
     take_rows,
+    tally,
     to_numpy,
 )
 from .inputs import check_squares
+from .products import gram, rows_at_once, sparse_rows
 from .targets import pairs
 from .threads import sum_blocks
-
-LEAST = 1024  # rows worked on at once, at least: adding up d × d numbers must not show
-NUMBERS = 1 << 19  # numbers lifted to float64 at once, by each thread
-DEVICE_NUMBERS = 1 << 27  # the same on an accelerator
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,8 @@ class Moments:
     def of(origin: Array, weight: float, x: Array, z: Array, w: Array, K: Array) -> "Moments":
         """Moments of a batch: `w` are the weights of z, and are in x already."""
         xp = namespace(x, z)
-        x_sum, z_sum, A = xp.sum(x, axis=0, dtype=xp.float64), w @ z, x.T @ z
-        return Moments(origin, weight, x_sum, *(xp.astype(sums, xp.float64) for sums in (z_sum, A, K)))
+        x_sum = xp.ones_like(w) @ x  # a product, which is faster than a sum along the first axis
+        return Moments(origin, weight, *(xp.astype(sums, xp.float64) for sums in (x_sum, w @ z, x.T @ z, K)))
 
     def __add__(self, other: "Moments") -> "Moments":
         other = other.about(self.origin)
@@ -90,7 +86,7 @@ def moments_of_pairs(
     origin = as_origin(X, origin)
 
     def batch(part: slice) -> Moments:
-        x, z = (xp.astype(array[part, :], xp.float64) - origin for array in (X, Z))
+        x, z = (xp.astype(rows(array, part), xp.float64) - origin for array in (X, Z))
         root = xp.ones((x.shape[0],), dtype=xp.float64, device=compat.device(x))
         if weights is not None:  # √w on both sides, so that K stays one symmetric product
             root = xp.sqrt(xp.astype(weights[part], xp.float64))
@@ -124,7 +120,8 @@ def moments_of_targets(
 
     def batch(part: slice) -> Moments:
         x = sources.sums(X, part, origin)  # rows of JᵀX, about the origin
-        z = _lifted(take_rows(Z, sources.target[part]), origin)
+        z = _lifted(take_rows(Z, sources.target[part]))
+        z = z - xp.astype(origin, z.dtype)
         weight = xp.astype(sources.weight[part], z.dtype)
         root = z * xp.sqrt(weight)[:, None]
         return Moments.of(origin, float(xp.sum(sources.weight[part])), x, z, weight, gram(root))
@@ -132,7 +129,7 @@ def moments_of_targets(
     found = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
     if not reverse:
         return found
-    as_source = count(sources.source, X.shape[0], sources.share)
+    as_source = tally(sources.source, X.shape[0], sources.share)
     return Moments(origin, found.weight, found.z_sum, found.x_sum, found.A.T, scatter(X, origin, as_source))
 
 
@@ -145,36 +142,36 @@ class _Sources(NamedTuple):
     weight: Array  # (t,), Σ of the shares of each: the diagonal of K = diag(Jᵀe) where it is not 0
     run: Array  # (pairs,), which of the targets each belongs to
     ends: np.ndarray  # (t + 1,), pairs ends[j] … ends[j + 1] are those of target j
+    is_plain: bool  # whether every share is 1
 
     @staticmethod
     def of(targets: Array, weights: Array | None) -> "_Sources":
         xp, n = namespace(targets), targets.shape[0]
         source, target = pairs(targets)
         order = xp.argsort(target, stable=True)
-        source, target = xp.take(source, order), xp.take(target, order)
-        share = (
-            as_weights(source, None) if weights is None else xp.astype(xp.take(weights, source), xp.float64)
-        )
-        sizes = count(target, n)
+        source, target = take_rows(source, order), take_rows(target, order)
+        share = as_weights(source, None if weights is None else take_rows(weights, source))
+        sizes = tally(target, n)
         (is_target,) = xp.nonzero(sizes > 0)
-        run = xp.take(xp.cumulative_sum(xp.astype(sizes > 0, xp.int64)) - 1, target)
-        ends = to_numpy(xp.cumulative_sum(xp.take(sizes, is_target), include_initial=True))
-        weight = count(run, is_target.shape[0], share)
-        return _Sources(source, share, is_target, weight, run, ends)
+        run = take_rows(xp.cumulative_sum(xp.astype(sizes > 0, xp.int64)) - 1, target)
+        ends = to_numpy(xp.cumulative_sum(take_rows(sizes, is_target), include_initial=True))
+        weight = tally(run, is_target.shape[0], share)
+        return _Sources(source, share, is_target, weight, run, ends, weights is None)
 
     def sums(self, X: Array, part: slice, origin: Array) -> Array:
         """Σ share (x − origin) over the sources of some targets, a slice of pairs at a time."""
         xp, width = namespace(self.source), part.stop - part.start
         first, last = int(self.ends[part.start]), int(self.ends[part.stop])
-        total = None
-        for start in range(first, last, 2 * rows_at_once(X)):
-            some = slice(start, min(start + 2 * rows_at_once(X), last))
-            x = _lifted(take_rows(X, self.source[some]), origin)
-            step = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(x))
-            share = xp.astype(self.share[some], x.dtype)
-            piece = sparse_rows(self.run[some] - part.start, step, share, width, x)
+        total: Array = None
+        step = 2 * rows_at_once(X)
+        for start in range(first, last, step):
+            some = slice(start, min(start + step, last))
+            x = _lifted(take_rows(X, self.source[some]))
+            share = None if self.is_plain else xp.astype(self.share[some], x.dtype)
+            piece = sparse_rows(self.run[some] - part.start, None, share, width, x)
             total = piece if total is None else total + piece
-        return total
+        shift = xp.astype(self.weight[part], total.dtype)[:, None] * xp.astype(origin, total.dtype)
+        return total - shift
 
 
 # T = Σ w (x − μ)(x − μ)ᵀ
@@ -183,7 +180,8 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
     xp, w = namespace(X, mean), as_weights(X, weights)
 
     def batch(part: slice) -> Array:
-        x = _lifted(rows(X, part), mean)
+        x = _lifted(rows(X, part))
+        x = x - xp.astype(mean, x.dtype)
         return xp.astype(gram(x * xp.astype(xp.sqrt(w[part]), x.dtype)[:, None]), xp.float64)
 
     total = sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
@@ -191,24 +189,19 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
     return total
 
 
-def _lifted(x: Array, origin: Array) -> Array:
-    """x − origin, in the precision of the products."""
-    xp = namespace(x, origin)
+def _lifted(x: Array) -> Array:
+    """x in the precision of the products."""
+    xp = namespace(x)
     is_fast = input_rounding(x) > 0 and not is_on_cpu(x)
     dtype = x.dtype if is_fast else xp.float64  # sums of blocks are added up in float64 all the same
-    return xp.astype(x, dtype, copy=False) - xp.astype(origin, dtype, copy=False)
-
-
-def rows_at_once(X: Array) -> int:
-    """How many rows of X to work on at once."""
-    return max(LEAST, (NUMBERS if is_on_cpu(X) else DEVICE_NUMBERS) // X.shape[1])
+    return xp.astype(x, dtype, copy=False)
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:
     """Weights of the rows of X in float64, or ones; shape (n,)."""
     xp = namespace(X)
     if weights is None:
-        return xp.ones((X.shape[0],), dtype=xp.float64, device=compat.device(X))
+        return xp.ones((X.shape[0],), dtype=xp.float64, device=device_of(X))
     return xp.astype(weights, xp.float64)
 
 
@@ -216,5 +209,5 @@ def as_origin(X: Array, origin: Array | None = None) -> Array:
     """A point of the space of X in float64, or its origin; shape (d,)."""
     xp = namespace(X)
     if origin is None:
-        return xp.zeros((X.shape[1],), dtype=xp.float64, device=compat.device(X))
+        return xp.zeros((X.shape[1],), dtype=xp.float64, device=device_of(X))
     return xp.astype(origin, xp.float64)

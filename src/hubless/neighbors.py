@@ -20,12 +20,19 @@ import array_api_compat as compat
 import numpy as np
 
 from .arrays import Array, convert, namespace
+from .devices import host_like, to_device
 from .inputs import check_count, check_matrix
 from .topk import search
 
 
 def nearest(
-    queries: Any, objects: Any, k: int, *, return_distance: bool = True, exclude_self: bool = False
+    queries: Any,
+    objects: Any,
+    k: int,
+    *,
+    return_distance: bool = True,
+    exclude_self: bool = False,
+    device: str | None = None,
 ) -> Any:
     """The k nearest objects of each query.
 
@@ -39,6 +46,9 @@ def nearest(
         False skips the distances, which is faster.
     exclude_self : bool, default=False
         Leave object i out of the neighbours of query i.
+    device : str, optional
+        "cuda", say, searches arrays of the host there (with torch), in blocks if they do not fit; results are
+        on the host. None searches where the arrays are.
 
     Returns
     -------
@@ -69,7 +79,9 @@ def nearest(
     most = objects.shape[0] - exclude_self
     if not 1 <= check_count("k", k) <= most:
         raise ValueError(f"cannot return {k} neighbours: there are {most} objects to choose from.")
-    return search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
+    queries, objects = to_device(queries, device), to_device(objects, device)
+    found = search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
+    return host_like(found, device)
 
 
 def check_neighbors(indices: Any, n_objects: int, like: Array | None = None) -> Array:

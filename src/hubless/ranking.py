@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from .arrays import Array, count, is_on_cpu, namespace, pick_blocks, put, take_rows, true_positions
+from .arrays import Array, is_on_cpu, namespace, pick_blocks, put, take_rows, tally, true_positions
 from .threads import blocks
 
 BLOCK = 32  # columns that share one minimum
 MAX_CANDIDATES = 1 << 20  # (query, object) candidates held at once, by each thread
 DEVICE_CANDIDATES = 1 << 24  # the same on an accelerator
 PAIR_NUMBERS = 1 << 17  # numbers gathered at once for direct differences: they should stay in cache
+DEVICE_PAIR_NUMBERS = 1 << 27  # the same on an accelerator, where many small steps are slow
 
 
 class Minima(NamedTuple):
@@ -59,7 +60,7 @@ class Cells(NamedTuple):
             return parts[0]
         row, column, value = (xp.concat(pieces) for pieces in zip(*parts, strict=True))
         order = xp.argsort(row, stable=True)
-        return Cells(xp.take(row, order), xp.take(column, order), xp.take(value, order))
+        return Cells(take_rows(row, order), take_rows(column, order), take_rows(value, order))
 
 
 # `~(a > b)` keeps what overflowed
@@ -71,8 +72,8 @@ def cells_within(xp: Any, value: Array, minima: Minima, limit: Array) -> Cells:
     width = minima.values.shape[1]
     row, block = true_positions(~(minima.values > limit[:, None]))
     found = pick_blocks(_in_blocks(xp, value, minima.size), row, block)  # (blocks picked, size)
-    pick, place = true_positions(~(found > xp.take(limit, row)[:, None]))
-    inside = Cells(xp.take(row, pick), place * width + xp.take(block, pick), found[pick, place])
+    pick, place = true_positions(~(found > take_rows(limit, row)[:, None]))
+    inside = Cells(take_rows(row, pick), place * width + take_rows(block, pick), found[pick, place])
     whole = width * minima.size
     if whole == value.shape[1]:
         return inside
@@ -93,14 +94,14 @@ def ranked(
     Parameters
     ----------
     cells : all cells that may be among the k smallest of their row, or more; row by row
-    error : (m,) array: how far a value may be from the truth
+    error : how far the value of each cell may be from the truth
     direct : (rows, columns) → their exact squared distances
 
     Returns
     -------
     columns : int64 array of shape (m, k), −1 where a row has fewer cells; None if they do not fit in memory
     """
-    sizes = count(cells.row, m)
+    sizes = tally(cells.row, m)
     widest = int(xp.max(sizes))
     width = max(widest, k)
     if m > 1 and (too_many(cells, cells.row.shape[0]) or too_many(cells, m * width // 4)):
@@ -112,13 +113,14 @@ def ranked(
     flat = xp.reshape(xp.where(is_cell, starts[:, None] + step[None, :], 0), (-1,))
     if widest == 0:
         return xp.full((m, k), -1, dtype=xp.int64, device=compat.device(sizes))
-    value = xp.reshape(xp.take(xp.astype(cells.value, xp.float64), flat), (m, width))
+    value = xp.reshape(take_rows(xp.astype(cells.value, xp.float64), flat), (m, width))
     value = xp.where(is_cell, value, xp.inf)
     value = xp.where(xp.isnan(value), xp.inf, value)
     order = xp.argsort(value, axis=1, stable=True)
     value = xp.take_along_axis(value, order, axis=1)
-    column = xp.where(is_cell, xp.reshape(xp.take(cells.column, flat), (m, width)), -1)
+    column = xp.where(is_cell, xp.reshape(take_rows(cells.column, flat), (m, width)), -1)
     column = xp.take_along_axis(column, order, axis=1)
+    error = xp.take_along_axis(xp.reshape(take_rows(error, flat), (m, width)), order, axis=1)
     close = _close(xp, value, error, k) & is_cell[:, 1:]
     if bool(xp.any(close)):
         column = _settled(xp, column, close, direct)
@@ -130,7 +132,7 @@ def _close(xp: Any, value: Array, error: Array, k: int) -> Array:
 
     Beyond the first k places only those count that hang together with the k-th.
     """
-    close = ~(value[:, 1:] - value[:, :-1] > 2 * error[:, None])
+    close = ~(value[:, 1:] - value[:, :-1] > error[:, 1:] + error[:, :-1])
     hangs = xp.cumulative_sum(xp.astype(~close[:, k - 1 :], xp.int64), axis=1) == 0
     return xp.concat([close[:, : k - 1], hangs], axis=1)
 
@@ -142,21 +144,22 @@ def _settled(xp: Any, column: Array, close: Array, direct: Callable[[Array, Arra
     inside = xp.reshape(xp.concat([close, last], axis=1) | xp.concat([last, close], axis=1), (-1,))
     opens = xp.reshape(xp.concat([~last, ~close], axis=1), (-1,))  # where a run begins
     (places,) = xp.nonzero(inside)
-    run = xp.take(xp.cumulative_sum(xp.astype(opens, xp.int64)), places)
+    run = take_rows(xp.cumulative_sum(xp.astype(opens, xp.int64)), places)
     flat = xp.reshape(column, (-1,))
-    some = xp.take(flat, places)
+    some = take_rows(flat, places)
     order = xp.argsort(some, stable=True)
     for key in (direct(places // width, some), run):
-        order = xp.take(order, xp.argsort(xp.take(key, order), stable=True))
-    return xp.reshape(put(flat, places, xp.take(some, order)), (m, width))
+        order = take_rows(order, xp.argsort(take_rows(key, order), stable=True))
+    return xp.reshape(put(flat, places, take_rows(some, order)), (m, width))
 
 
 # Σ (x − z)², times scale²
 def differences(queries: Array, objects: Array, row: Array, column: Array, scale: float = 1.0) -> Array:
     """Squared distance of each pair (queries[row], objects[column]) in float64, a slice at a time."""
     xp = namespace(queries, objects)
+    at_once = PAIR_NUMBERS if is_on_cpu(row) else DEVICE_PAIR_NUMBERS
     squared = []
-    for part in blocks(row.shape[0], max(1, PAIR_NUMBERS // queries.shape[1])):
+    for part in blocks(row.shape[0], max(1, at_once // queries.shape[1])):
         x, z = take_rows(queries, row[part]), take_rows(objects, column[part])
         difference = xp.astype(x, xp.float64) - xp.astype(z, xp.float64)
         if scale != 1.0:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from .arrays import Array, convert, namespace, to_numpy
 from .inputs import check_counts
 from .movers.linear import centre, problem_of_targets
+from .products import affine_rows
 from .solve import Penalty, RidgePath
 from .targets import Labeled, first_targets, restrict, same_class_targets
 from .topk import search
@@ -126,11 +127,14 @@ class _MovedAlongPath:
     def __init__(self, X: Array, mean: Array, path: RidgePath) -> None:
         xp = namespace(X)
         self.path, self.mean = path, xp.astype(mean, X.dtype)
-        self.projected = (X - self.mean) @ xp.astype(path.right, X.dtype).T
+        right = xp.astype(path.right, X.dtype)
+        self.none = xp.zeros_like(right[:, 0])
+        self.projected = affine_rows(X, right, self.none, self.mean)
 
     def at(self, alpha: float) -> Array:
         left = self.path.left * self.path.gains(alpha)  # in float64: each factor alone may exceed float32
-        return self.projected @ namespace(left).astype(left, self.mean.dtype).T + self.mean
+        left = namespace(left).astype(left, self.mean.dtype)
+        return affine_rows(self.projected, left, self.mean, self.none)
 
 
 def _accuracy(winners: Array, truth: Array, weights: Array | None) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import array_api_compat as compat
 
 from .arrays import Array, namespace
+from .products import solve_positive
 
 
 # λ₀ = Tr(K) / d: the unit in which λ is chosen, since the best λ grows with the data as K does
@@ -36,7 +37,7 @@ def ridge(A: Array, K: Array, alpha: float) -> Array:
     if alpha <= 10 * d * float(xp.finfo(K.dtype).eps) * float(xp.linalg.trace(K)):
         return ridge_path(A, K).at(alpha)
     identity = xp.eye(d, dtype=K.dtype, device=compat.device(K))
-    return xp.linalg.solve(K + alpha * identity, A.T).T
+    return solve_positive(K + alpha * identity, A.T).T
 
 
 class RidgePath(NamedTuple):

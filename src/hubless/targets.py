@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from .arrays import Array, count, namespace, to_numpy
+from .arrays import Array, device_of, namespace, subset, take_rows, tally, to_numpy
 from .neighbors import check_neighbors
 from .within import nearest_within
 
@@ -30,7 +30,7 @@ def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
     """
     xp = namespace(X, codes)
     order = xp.argsort(codes, stable=True)  # class by class, and by index inside a class
-    sizes = to_numpy(count(codes, int(xp.max(codes)) + 1))
+    sizes = to_numpy(tally(codes, int(xp.max(codes)) + 1))
     return nearest_within(X, order, sizes, n_targets)
 
 
@@ -49,12 +49,12 @@ def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
     """
     xp, device = namespace(targets, kept), compat.device(targets)
     n = targets.shape[0]
-    place = xp.cumulative_sum(count(kept, n)) - 1  # new number of each kept object
-    is_kept = count(kept, n) > 0
-    rows = xp.take(targets, kept, axis=0)
+    place = xp.cumulative_sum(tally(kept, n)) - 1  # new number of each kept object
+    is_kept = tally(kept, n) > 0
+    rows = take_rows(targets, kept)
     flat = xp.reshape(xp.clip(rows, min=0), (-1,))
-    remains = xp.reshape(xp.take(is_kept, flat), rows.shape) & (rows >= 0)
-    renumbered = xp.reshape(xp.take(xp.astype(place, xp.int64), flat), rows.shape)
+    remains = xp.reshape(take_rows(is_kept, flat), rows.shape) & (rows >= 0)
+    renumbered = xp.reshape(take_rows(xp.astype(place, xp.int64), flat), rows.shape)
     renumbered = xp.where(remains, renumbered, xp.asarray(-1, dtype=xp.int64, device=device))
     # what remains first, in its old order, then the gaps
     order = xp.argsort(xp.astype(~remains, xp.int64), axis=1, stable=True)
@@ -87,7 +87,7 @@ class Labeled(NamedTuple):
         """Objects without a target: alone in their class, unless the targets were precomputed otherwise."""
         xp = namespace(self.targets)
         if self.targets.shape[1] == 0:  # nobody asked for targets
-            sizes = count(self.codes, int(xp.max(self.codes)) + 1)
+            sizes = tally(self.codes, int(xp.max(self.codes)) + 1)
             return int(xp.sum(xp.astype(sizes == 1, xp.int64)))
         return int(xp.sum(xp.astype(xp.all(self.targets < 0, axis=1), xp.int64)))
 
@@ -103,18 +103,18 @@ def labeled_objects(
             raise ValueError(
                 f"targets must have one row per object; got {targets.shape[0]} rows for {n} objects."
             )
-        if bool(xp.any(targets == xp.arange(n, dtype=xp.int64, device=compat.device(X))[:, None])):
+        if bool(xp.any(targets == xp.arange(n, dtype=xp.int64, device=device_of(X))[:, None])):
             raise ValueError(
                 "an object is its own target; leave it out, as nearest(..., exclude_self=True) does."
             )
     if weights is not None and not bool(xp.all(weights > 0)):
         (kept,) = xp.nonzero(weights > 0)
-        X, codes, weights = (xp.take(array, kept, axis=0) for array in (X, codes, weights))
+        X, codes, weights = (subset(array, kept) for array in (X, codes, weights))
         targets = None if targets is None else restrict(targets, kept, targets.shape[1])
     if targets is None:
         if n_targets == 0:
-            none = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=compat.device(X))
+            none = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=device_of(X))
             return Labeled(X, codes, weights, none)
-        largest = int(xp.max(count(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
+        largest = int(xp.max(tally(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
         return Labeled(X, codes, weights, same_class_targets(X, codes, min(n_targets, max(1, largest - 1))))
     return Labeled(X, codes, weights, first_targets(targets, n_targets))

@@ -8,8 +8,6 @@ import numpy as np
 
 from .arrays import (
     Array,
-    affine,
-    count,
     input_rounding,
     is_on_cpu,
     kth_smallest,
@@ -18,13 +16,16 @@ from .arrays import (
     rows,
     subset,
     take_rows,
+    tally,
 )
+from .products import affine
 from .ranking import Cells, Minima, cells_within, differences, ranked, too_many, without
 from .threads import blocks, even_size, map_blocks
 
-QUERY_ROWS = 768  # queries of one product: as many as make it fast, and few enough for the cache
+QUERY_ROWS = 1536  # queries of one product in float32, half as many in float64
 OBJECT_ROWS = 8192  # objects of one product
 DEVICE_ROWS = 4096, 32_768  # the same on an accelerator, where larger products are faster
+RUN = 16  # squares summed in the precision of the points, where float64 would cost a pass
 NORM_ROWS = 2048  # objects lifted to float64 at once, for their norms
 SAMPLE = 256  # objects looked at to choose the origin and the unit of the products
 
@@ -39,14 +40,14 @@ def search(
     wanted = k + 1 if exclude_self else k
     reachable, stored = _reachable(xp, objects, norms, wanted), objects
     if reachable is not None:
-        objects, norms = subset(objects, reachable), xp.take(norms, reachable)
+        objects, norms = subset(objects, reachable), take_rows(norms, reachable)
 
     def search_block(part: slice) -> tuple[Array, ...]:
         asked = rows(queries, part)
         with overflow_is_handled():
             index = _search(xp, asked, objects, norms, frame, wanted)
             if reachable is not None:
-                index = xp.reshape(xp.take(reachable, xp.reshape(index, (-1,))), index.shape)
+                index = xp.reshape(take_rows(reachable, xp.reshape(index, (-1,))), index.shape)
             if exclude_self:
                 own = xp.arange(part.start, part.stop, dtype=index.dtype, device=compat.device(index))
                 index = without(xp, index, index, own)
@@ -61,12 +62,24 @@ def search(
 
 def _tile(array: Array) -> tuple[int, int]:
     """Queries and objects of one product."""
-    return (QUERY_ROWS, OBJECT_ROWS) if is_on_cpu(array) else DEVICE_ROWS
+    if not is_on_cpu(array):
+        return DEVICE_ROWS
+    wide = array.dtype == namespace(array).float64
+    return max(1, QUERY_ROWS // (2 if wide else 1)), OBJECT_ROWS
 
 
 def overflow_is_handled() -> np.errstate:
     """No warnings: a value that overflows stays a candidate, and float64 differences decide."""
     return np.errstate(over="ignore", invalid="ignore")
+
+
+def scale_of(points: Array) -> float:
+    """A power of two such that squares of the points, multiplied by it, neither overflow nor vanish."""
+    xp = namespace(points)
+    peak = float(xp.max(xp.abs(points)))
+    if peak == 0 or 1e-6 < peak < 1e6:
+        return 1.0
+    return 2.0 ** -round(min(max(math.log2(peak), -1000), 1000))
 
 
 class Frame(NamedTuple):
@@ -84,10 +97,7 @@ class Frame(NamedTuple):
         dtype = xp.result_type(queries.dtype, objects.dtype)
         step = max(1, objects.shape[0] // SAMPLE)
         sample = xp.astype(rows(objects, slice(None, None, step)), xp.float64)
-        peak = float(xp.max(xp.abs(sample)))
-        scale = 1.0
-        if peak > 0 and not 1e-6 < peak < 1e6:  # squares must neither overflow nor vanish
-            scale = 2.0 ** -round(min(max(math.log2(peak), -1000), 1000))
+        scale = scale_of(sample)
         shift = xp.mean(sample * scale, axis=0)
         spread = float(xp.sum(xp.var(sample * scale, axis=0)))
         length = float(xp.sum(shift * shift))
@@ -100,21 +110,23 @@ class Frame(NamedTuple):
         points = namespace(points).astype(points, self.dtype, copy=False) - self.shift
         return points if self.scale == 1.0 else points * self.scale
 
-    # A neighbour z lies within r = √(bound as a squared distance) of x, so ‖z‖ ≤ R = ‖x − s‖ + r + ‖s‖, and
-    # its computed value errs by at most 2 (d + 2) u ‖x − s‖ R in the product, whatever the order of its sum,
-    # and by 8 u R² in the squared norm, which is summed in float64, and in the last sum; u is the unit
-    # roundoff. The code allows a little more, for the rounding of r itself, and for squares that vanish.
+    # The computed value of an object of norm R (‖z − s‖ + ‖s‖ at most, where it is not shifted) errs by at
+    # most 2 (d + 2) u ‖x − s‖ R in the product, whatever the order of its sum, and by (8 + RUN) u R² in the
+    # squared norm, which is summed in float64 (or runs of its terms are), and in the last sum; u is the unit
+    # roundoff. The code allows a little more, for the rounding of R itself, and for squares that vanish.
     # Factors rounded by v before the product (TF32) add 4 v ‖x − s‖ R at worst. They are taken as they
     # accumulate, with √d and not with d (a sum of d independent errors is 8 times its standard deviation once
     # in 10¹⁵): TF32 is the user's choice of speed, and its worst case leaves nearly everything in question.
-    def error(self, x: Array, length: Array, bound: Array, constant: Array) -> Array:
-        """How far values of at most `bound` may be from the truth, for shifted queries x; (m,), float64."""
-        xp, d = namespace(x), x.shape[-1]
+    def error(self, d: int, length: Array, norm: Array) -> Array:
+        """How far a value may be from the truth, in float64: of queries of length ‖x − s‖, objects of norm
+        ‖z − s‖, arrays of one shape.
+        """
+        xp = namespace(length)
         eps = float(xp.finfo(self.dtype).eps)  # 2 u
-        product = (1.1 * d + 4) * eps + 4 * min(1.0, 8 / d**0.5) * input_rounding(x)
+        product = (1.1 * d + 4) * eps + 4 * min(1.0, 8 / d**0.5) * input_rounding(self.shift)
         underflow = (3 * d + 4) * float(xp.finfo(self.dtype).smallest_normal)
-        radius = length + xp.sqrt(xp.clip(bound + constant, min=0.0)) + self.offset
-        return radius * (product * length + 6 * eps * radius) + underflow
+        norm = norm + self.offset
+        return norm * (product * length + (6 + RUN / 2) * eps * norm) + underflow
 
 
 def _squared_norms(xp: Any, objects: Array, frame: Frame) -> Array:
@@ -122,14 +134,18 @@ def _squared_norms(xp: Any, objects: Array, frame: Frame) -> Array:
         with overflow_is_handled():  # here, since each thread has a state of its own
             return squared_lengths(frame.shifted(rows(objects, part)))
 
-    return xp.concat(map_blocks(xp, of_block, objects.shape[0], NORM_ROWS))
+    size = NORM_ROWS if is_on_cpu(frame.shift) else DEVICE_ROWS[1]
+    return xp.concat(map_blocks(xp, of_block, objects.shape[0], size))
 
 
 def squared_lengths(points: Array) -> Array:
-    """‖z‖² along the last axis, summed in float64, in the precision of the points."""
-    xp = namespace(points)
-    wide = xp.astype(points, xp.float64, copy=False)
-    return xp.astype(xp.vecdot(wide, wide, axis=-1), points.dtype)
+    """‖z‖² along the last axis, in the precision of the points; sums of more than RUN terms in float64."""
+    xp, d = namespace(points), points.shape[-1]
+    if is_on_cpu(points) or d % RUN:
+        wide = xp.astype(points, xp.float64, copy=False)
+        return xp.astype(xp.vecdot(wide, wide, axis=-1), points.dtype)
+    runs = xp.sum(xp.reshape(points * points, (*points.shape[:-1], RUN, d // RUN)), axis=-2)
+    return xp.astype(xp.sum(runs, axis=-1, dtype=xp.float64), points.dtype)
 
 
 # An object with as many identical objects before it as neighbours are wanted is nobody's neighbour.
@@ -147,15 +163,15 @@ def _reachable(xp: Any, objects: Array, norms: Array, wanted: int) -> Array | No
     parts = row_blocks(objects, OBJECT_ROWS)
     key = xp.concat([xp.vecdot(z, direction[None, :], axis=-1) for _, z in parts])
     order = xp.argsort(key, stable=True)  # identical objects side by side, by index
-    places = _equal_neighbours(xp, xp.take(key, order))  # places that may be followed by an identical object
+    places = _equal_neighbours(xp, take_rows(key, order))  # they may be followed by an identical object
     same = [places[:0]]
     for part in blocks(places.shape[0], QUERY_ROWS):
         here = places[part]
-        pair = [take_rows(objects, xp.take(order, place)) for place in (here, here + 1)]
+        pair = [take_rows(objects, take_rows(order, place)) for place in (here, here + 1)]
         same.append(here[xp.all(pair[0] == pair[1], axis=1)])
-    run = xp.cumulative_sum(count(xp.concat(same), n - 1), include_initial=True)  # (n,)
+    run = xp.cumulative_sum(tally(xp.concat(same), n - 1), include_initial=True)  # (n,)
     surplus = order[wanted:][run[wanted:] - run[:-wanted] == wanted]
-    return xp.nonzero(count(surplus, n) == 0)[0] if surplus.shape[0] else None
+    return xp.nonzero(tally(surplus, n) == 0)[0] if surplus.shape[0] else None
 
 
 def _equal_neighbours(xp: Any, ordered: Array) -> Array:
@@ -169,7 +185,9 @@ def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: Frame,
     found = _candidates(xp, queries, objects, norms, frame, k)
     index = None
     if found is not None:
-        cells, error = found
+        cells, length = found
+        norm = xp.sqrt(xp.astype(take_rows(norms, cells.column), xp.float64))
+        error = frame.error(queries.shape[1], take_rows(length, cells.row), norm)
 
         def direct(row: Array, column: Array) -> Array:
             return differences(queries, objects, row, column, frame.scale)
@@ -187,7 +205,8 @@ def _search(xp: Any, queries: Array, objects: Array, norms: Array, frame: Frame,
 # Selection. Take the smallest value of each block of columns. The k-th smallest of these minima, t, is at
 # least the k-th smallest value, so every neighbour has a value ≤ t, and few others have: one pass for the
 # minima and a look into k blocks or so replace a sort of whole rows. Objects up to t + 2 · error are kept as
-# candidates, so no neighbour is lost to rounding.
+# candidates, so no neighbour is lost to rounding: one lies within r = √(t as a squared distance) of x, so
+# ‖z − s‖ ≤ ‖x − s‖ + r, and it is no longer than the longest object.
 def _candidates(
     xp: Any, queries: Array, objects: Array, norms: Array, frame: Frame, k: int
 ) -> tuple[Cells, Array] | None:
@@ -199,6 +218,7 @@ def _candidates(
         constant = constant + 2 * xp.astype(x @ frame.shift, xp.float64)
     twice = -2 * x
     bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(x))  # t, falling block by block
+    longest = xp.sqrt(xp.astype(xp.max(norms), xp.float64))
     kept, held = [], 0
     for part, z in row_blocks(objects, _tile(norms)[1]):
         z = frame.shifted(z) if frame.recentre else xp.astype(z, frame.dtype, copy=False)
@@ -206,13 +226,14 @@ def _candidates(
         minima = Minima.of(xp, value, k)
         if minima.values.shape[1] >= k:
             bound = xp.minimum(bound, xp.astype(kth_smallest(minima.values, k), xp.float64))
-        error = frame.error(x, length, bound, constant)
+        reach = length + xp.sqrt(xp.clip(bound + constant, min=0.0))
+        error = frame.error(x.shape[1], length, xp.minimum(reach, longest))
         cells = cells_within(xp, value, minima, xp.astype(bound + 2 * error, frame.dtype))
         held += cells.row.shape[0]
         if m > 1 and too_many(cells, held):
             return None
         kept.append(cells._replace(column=cells.column + part.start))
-    return Cells.joined(xp, kept), error
+    return Cells.joined(xp, kept), length
 
 
 def _distances(xp: Any, queries: Array, objects: Array, index: Array, frame: Frame) -> Array:

@@ -10,16 +10,16 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from .arrays import Array, convert, is_on_cpu, kth_smallest, minus_gram, namespace, take_rows
+from .arrays import Array, convert, device_numbers, is_on_cpu, kth_smallest, namespace, rows, take_rows
+from .products import minus_gram
 from .ranking import Minima, cells_within, differences, ranked, too_many
 from .threads import map_threads
-from .topk import Frame, overflow_is_handled, search, squared_lengths
+from .topk import SAMPLE, Frame, overflow_is_handled, scale_of, search, squared_lengths
 
 CELLS = 1 << 22  # values of one stack: (groups) × (size of the largest)²
 NUMBERS = 1 << 20  # coordinates of one stack
-DEVICE_CELLS, DEVICE_NUMBERS = 1 << 27, 1 << 28  # the same on an accelerator
 TINY = 64  # groups up to this size are stacked whatever their sizes
-LIKE = 0.6  # on an accelerator, others too if the smallest is that part of the largest
+LIKE = 0.5  # on an accelerator, others too if the smallest is that part of the largest
 
 
 def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
@@ -38,10 +38,13 @@ def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
         has fewer others
     """
     xp = namespace(X, order)
-    frame = Frame.of(xp, X, X)
+    scale = scale_of(rows(X, slice(None, None, max(1, X.shape[0] // SAMPLE))))
+    frame = Frame(X.dtype, order, scale, recentre=True, offset=0.0)  # each stack has a shift of its own
     starts = np.cumsum(sizes) - sizes
-    stacks = list(_stacks(sizes, X.shape[1], is_on_cpu(order)))
-    fits = [len(stack) > 1 or sizes[stack[0]] ** 2 <= _limits(is_on_cpu(order))[0] for stack in stacks]
+    on_cpu = is_on_cpu(order)
+    limits = (CELLS, NUMBERS) if on_cpu else (device_numbers(order) // 2, device_numbers(order))
+    stacks = list(_stacks(sizes, X.shape[1], limits, 1.0 if on_cpu else LIKE))
+    fits = [len(stack) > 1 or sizes[stack[0]] ** 2 <= limits[0] for stack in stacks]
 
     def of_stack(stack: np.ndarray) -> tuple[Array, Array]:
         return _of_stack(xp, X, order, starts[stack], sizes[stack], k, frame)
@@ -53,23 +56,19 @@ def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
         if not fit:
             found += _one_by_one(xp, X, order, starts[stack], sizes[stack], k)
     members, index = (xp.concat(part) for part in zip(*found, strict=True))
-    return xp.take(index, xp.argsort(members), axis=0)
+    return take_rows(index, xp.argsort(members))
 
 
-def _limits(on_cpu: bool) -> tuple[int, int]:
-    return (CELLS, NUMBERS) if on_cpu else (DEVICE_CELLS, DEVICE_NUMBERS)
-
-
-def _stacks(sizes: np.ndarray, d: int, on_cpu: bool) -> Iterator[np.ndarray]:
+def _stacks(sizes: np.ndarray, d: int, limits: tuple[int, int], like: float) -> Iterator[np.ndarray]:
     """Numbers of groups to be stacked: of like size, and as many as memory allows, at least one."""
-    cells, numbers = _limits(on_cpu)
+    cells, numbers = limits
     groups = np.argsort(-sizes, kind="stable")
     groups = groups[sizes[groups] > 0]
     start = 0
     while start < len(groups):
         size = int(sizes[groups[start]])  # the largest of what is left
         room = max(1, min(cells // size**2, numbers // (size * d)))
-        least = 0.0 if size <= TINY else size if on_cpu else LIKE * size
+        least = 0.0 if size <= TINY else like * size
         alike = int(np.count_nonzero(sizes[groups[start : start + room]] >= least))
         yield groups[start : start + alike]
         start += alike
@@ -85,10 +84,11 @@ def _of_stack(
     # a group shorter than the stack repeats its last object
     places = starts[:, None] + np.minimum(np.arange(size), sizes[:, None] - 1)
     is_member = convert(np.arange(size) < sizes[:, None], order)  # (groups, size)
-    members = xp.take(order, convert(np.reshape(places, (-1,)), order))
+    members = take_rows(order, convert(np.reshape(places, (-1,)), order))
     stacked = xp.reshape(take_rows(X, members), (len(sizes), size, X.shape[1]))
     with overflow_is_handled():
-        own = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True), offset=0.0).shifted(stacked)
+        frame = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True))
+        own = frame.shifted(stacked)
         index = _nearest_rows(xp, X, own, is_member, members, k, frame)
     kept = xp.reshape(is_member, (-1,))
     if index is None:
@@ -114,25 +114,27 @@ def _nearest_rows(
     minima = Minima.of(xp, value, k)
     if minima.values.shape[1] >= k:
         bound = xp.astype(kth_smallest(minima.values, k), xp.float64)
-    error = frame._replace(offset=0.0).error(own, length, 2 * bound, length**2) / 2
+    reach = length + xp.sqrt(xp.clip(2 * bound + length**2, min=0.0))
+    error = frame.error(own.shape[2], length, xp.minimum(reach, xp.max(length))) / 2
     limit = xp.where(xp.reshape(is_member, (m,)), bound + 2 * error, -xp.inf)
     cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
     if too_many(cells, cells.row.shape[0]):
         return None
     base = cells.row - cells.row % size  # first row of the group
     place = base + cells.column
-    cells = cells.where(xp.take(xp.reshape(is_member, (m,)), place) & (place != cells.row))
+    cells = cells.where(take_rows(xp.reshape(is_member, (m,)), place) & (place != cells.row))
 
     def direct(row: Array, column: Array) -> Array:
-        other = xp.take(members, row - row % size + column)
-        return differences(X, X, xp.take(members, row), other, frame.scale)
+        other = take_rows(members, row - row % size + column)
+        return differences(X, X, take_rows(members, row), other, frame.scale)
 
-    column = ranked(xp, cells, m, k, error, direct)
+    lengths = take_rows(length, cells.row), take_rows(length, cells.row - cells.row % size + cells.column)
+    column = ranked(xp, cells, m, k, frame.error(own.shape[2], *lengths) / 2, direct)
     if column is None:
         return None
     row = xp.arange(m, dtype=xp.int64, device=compat.device(column))
     place = xp.clip((row - row % size)[:, None] + column, min=0)
-    index = xp.reshape(xp.take(members, xp.reshape(place, (-1,))), (m, k))
+    index = xp.reshape(take_rows(members, xp.reshape(place, (-1,))), (m, k))
     return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
 
 
@@ -147,7 +149,7 @@ def _one_by_one(
         if most:
             own = take_rows(X, members)
             local = search(own, own, most, return_distance=False, exclude_self=True)
-            index = xp.take(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
+            index = take_rows(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
             none = xp.concat([xp.reshape(index, (size, most)), none], axis=1)
         found.append((members, none))
     return found

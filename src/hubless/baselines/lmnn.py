@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from ..arrays import Array, convert, count, is_on_cpu, namespace, sparse_rows, to_numpy, true_positions
+from ..arrays import Array, convert, count, is_on_cpu, namespace, to_numpy, true_positions
 from ..inputs import check_count
+from ..products import sparse_rows
 from ..targets import labeled_objects
 from ..threads import blocks, map_blocks
 from .mahalanobis import Learned, MahalanobisLearner

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import array_api_compat as compat
+import numpy as np
 
-from ..arrays import Array, affine, namespace, rows
+from ..arrays import Array, is_on_cpu, namespace, row_blocks, rows, take_rows, to_numpy
 from ..inputs import check_squares
 from ..moments import (
     Moments,
@@ -16,38 +17,38 @@ from ..moments import (
     as_weights,
     moments_of_pairs,
     moments_of_targets,
-    rows_at_once,
 )
+from ..products import affine, affine_rows, rows_at_once
 from ..solve import Penalty, RidgePath, mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
+from ..streams import Streamed
 from ..targets import Labeled, pairs
-from ..threads import map_blocks, sum_blocks
+from ..threads import sum_blocks
 
 
 # μ = Σ w x / Σ w
 def weighted_mean(X: Array, weights: Array | None = None) -> Array:
     """Mean of the rows of X in float64; shape (d,)."""
     xp, w = namespace(X), as_weights(X, weights)
+    dtype = xp.float64 if is_on_cpu(w) else X.dtype  # an accelerator sums a block with little rounding
 
     def batch(part: slice) -> Array:
-        if weights is None:
-            return xp.sum(rows(X, part), axis=0, dtype=xp.float64)
-        return w[part] @ xp.astype(rows(X, part), xp.float64)
+        x = xp.astype(rows(X, part), dtype, copy=False)
+        return xp.astype(xp.astype(w[part], dtype, copy=False) @ x, xp.float64)
 
     return sum_blocks(xp, batch, X.shape[0], rows_at_once(X)) / xp.sum(w)
 
 
 # z' = μ + W (z − μ)
 def move(Z: Array, W: Array, mean: Array) -> Array:
-    """Move the rows of Z; the result has their precision."""
+    """Move the rows of Z; the result has their precision, and is on the host where they come from there."""
     xp = namespace(Z, W, mean)
     W, mean = xp.astype(W, Z.dtype, copy=False), xp.astype(mean, Z.dtype, copy=False)
-    moved = xp.empty_like(Z)
-
-    def move_block(part: slice) -> None:
-        moved[part, :] = affine(rows(Z, part) - mean, W, mean)
-
-    map_blocks(xp, move_block, Z.shape[0], rows_at_once(Z))
-    return moved
+    if isinstance(Z, Streamed):
+        host = np.empty_like(Z.host)
+        for part, z in row_blocks(Z, rows_at_once(Z)):
+            host[part] = to_numpy(affine(z - mean, W, mean))
+        return host
+    return affine_rows(Z, W, mean, mean)
 
 
 # min_W Σ w ‖x − Wz‖² + λ‖W‖² (Eq. 5), or + λ‖W − I‖²: with W = I + V the latter is min_V Σ w ‖(x − z) − Vz‖²
@@ -95,7 +96,7 @@ def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> 
     xp = namespace(X, Z, mean)
     if X.shape[0] >= X.shape[1]:
         return _finite(RidgeProblem(moments_of_pairs(X, Z, weights, mean), None, None))
-    x, z = (xp.astype(array, xp.float64) - mean for array in (X, Z))
+    x, z = (xp.astype(rows(array, slice(None)), xp.float64) - mean for array in (X, Z))
     if weights is not None:
         root = xp.sqrt(xp.astype(weights, xp.float64))[:, None]
         x, z = x * root, z * root
@@ -131,7 +132,7 @@ def problem_of_targets(
         found = moments_of_targets(X, targets, weights, mean, Z=Z, reverse=reverse)
         return _finite(RidgeProblem(found, None, None))
     source, target = pairs(targets)
-    x, z = xp.take(X, source, axis=0), xp.take(X if Z is None else Z, target, axis=0)
+    x, z = take_rows(X, source), take_rows(X if Z is None else Z, target)
     w = None if weights is None else xp.take(weights, source)
     return problem_of_pairs(z, x, w, mean) if reverse else problem_of_pairs(x, z, w, mean)
 

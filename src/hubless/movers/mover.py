@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, namespace
+from ..arrays import Array, convert, namespace
+from ..devices import host_like, to_device, to_host
 from ..inputs import (
     check_class_numbers,
     check_labels,
@@ -144,24 +145,28 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             is less preferred than it should be.
         """
         check_is_fitted(self, "exit_")
-        Z = check_points(self, Z, method="move", like=self.exit_.mean)
+        Z = to_device(check_points(self, Z, method="move", like=self.exit_.mean), self._device())
         codes = None
         if self._uses_labels:
             codes = check_class_numbers(y, Z, self.classes_, type(self).__name__)
-        return self._moved(Z, codes)
+        return host_like(self._moved(Z, codes), self._device())
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
         self._check()
-        X = check_points(self, X, min_rows=2)
+        X = to_device(check_points(self, X, min_rows=2), self._device())
         classes, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, self._width())
         moved = self._learn_from(Points.start(labeled, int(classes.shape[0])))
         self.classes_, self.n_singletons_ = classes, labeled.n_without_target()
-        if weights is None or moved.shape[0] == X.shape[0]:
-            return moved
-        xp, everywhere = namespace(X), self._moved(X, codes)  # objects of weight 0 were not learned from
-        kept = xp.nonzero(weights > 0)[0]
+        if weights is not None and moved.shape[0] != X.shape[0]:
+            moved = self._with_the_rest(X, codes, weights, moved)
+        return moved if self._device() is None else to_host((to_host(self), moved))[1]
+
+    def _with_the_rest(self, X: Array, codes: Array, weights: Array, moved: Array) -> Array:
+        """All objects moved: also those of weight 0, which were not learned from."""
+        xp, everywhere = namespace(X), convert(self._moved(X, codes), X)
+        kept, moved = xp.nonzero(weights > 0)[0], convert(moved, X)
         rows = xp.concat([kept, xp.nonzero(~(weights > 0))[0]])
         both = xp.concat([moved, xp.take(everywhere, rows[moved.shape[0] :], axis=0)])
         return xp.take(both, xp.argsort(rows), axis=0)
@@ -182,6 +187,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _width(self) -> int:
         """How many targets of an object it looks at."""
         return 0
+
+    def _device(self) -> str | None:
+        """Where arrays of the host are computed; None for the host."""
+        return None
 
     def _learn(self, points: Points) -> Points:
         """Learn from points and move them."""

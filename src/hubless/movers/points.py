@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, count, namespace, sparse_rows
+from ..arrays import Array, count, namespace
 from ..moments import as_weights, scatter
+from ..products import sparse_rows
 from ..targets import Labeled
 from ..threads import blocks
 
@@ -47,8 +48,7 @@ def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = 
     sums = xp.zeros((n_classes, X.shape[1]), dtype=xp.float64, device=compat.device(X))
     for rows in blocks(X.shape[0], max(ROWS, n_classes)):  # a sum has a row per class
         x = xp.astype(X[rows, :], xp.float64)
-        own = xp.arange(x.shape[0], dtype=xp.int64, device=compat.device(X))
-        sums = sums + sparse_rows(codes[rows], own, w[rows], n_classes, x)
+        sums = sums + sparse_rows(codes[rows], None, w[rows], n_classes, x)
     totals = count(codes, n_classes, w)
     there = totals > 0
     means = sums / xp.where(there, totals, 1.0)[:, None]

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ..arrays import Array, namespace
+from ..arrays import Array, convert, namespace
+from ..devices import host_like, to_device
 from ..inputs import check_alpha, check_choice, check_count, check_fraction, check_points, check_weights
 from ..targets import first_targets
 from .linear import centre, learned, move, problem_of_pairs, problem_of_targets, weighted_mean
@@ -30,6 +31,9 @@ class MoveLabeled(Mover):
     toward : "zero" or "identity", default="zero"
         What λ pulls W to: λ‖W‖², the paper's, or λ‖W − I‖², with which objects unlike any learned from stay
         where they are: the choice for pairs of queries and documents.
+    device : str, default=None
+        "cuda", say, computes arrays of the host there (with torch), in blocks if they do not fit; results are
+        on the host. None computes where the data is.
 
     Attributes
     ----------
@@ -58,12 +62,19 @@ class MoveLabeled(Mover):
     _uses_labels = False
 
     def __init__(
-        self, alpha: Any = "scale", n_targets: int = 1, *, center: bool = True, toward: str = "zero"
+        self,
+        alpha: Any = "scale",
+        n_targets: int = 1,
+        *,
+        center: bool = True,
+        toward: str = "zero",
+        device: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.n_targets = n_targets
         self.center = center
         self.toward = toward
+        self.device = device
 
     def fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> "MoveLabeled":
         """Learn the map from pairs that you have: objects[i] should move toward queries[i].
@@ -80,6 +91,7 @@ class MoveLabeled(Mover):
         self._check()
         objects = check_points(self, objects)
         queries = check_points(self, queries, method="fit_pairs", like=objects)
+        queries, objects = (to_device(side, self.device) for side in (queries, objects))
         if tuple(queries.shape) != tuple(objects.shape):
             raise ValueError(
                 "queries and objects must pair up row by row, with equal shapes; "
@@ -89,7 +101,7 @@ class MoveLabeled(Mover):
         mean = centre(objects, weights, self.center)
         self._keep(problem_of_pairs(queries, objects, weights, mean), mean, objects)
         self.exit_, self.n_singletons_ = Exit(mean, 1.0, None), 0
-        return self
+        return host_like(self, self.device)
 
     def _keep(self, problem: Any, mean: Array, like: Array) -> None:
         self.W_, self.mean_, self.alpha_ = learned(problem, mean, check_alpha(self.alpha), like, self.toward)
@@ -108,7 +120,11 @@ class MoveLabeled(Mover):
         self._keep(problem_of_targets(points.X, targets, points.weights, mean, Z=points.Z), mean, points.X)
 
     def _apply(self, points: Points) -> Points:
-        return points._replace(Z=move(points.Z, self.W_, self.mean_))
+        W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
+        return points._replace(Z=move(points.Z, W, mean))
+
+    def _device(self) -> str | None:
+        return self.device
 
 
 class LabelRidge(Mover):

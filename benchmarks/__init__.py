@@ -1,0 +1,1 @@
+"""How fast hubless is, beside the bare matrix products and its peers: `python -m benchmarks VERB`."""

@@ -1,0 +1,69 @@
+"""The command line: every verb measures and writes one raw file; `page` makes docs/speed.md of the files."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import fit, gpu, growth, memory, page, search, select, tables
+from .record import FOLDER, Options, read, write
+
+VERBS: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "search": search.measure,
+    "fit": fit.measure,
+    "select": select.measure,
+    "growth": growth.measure,
+    "memory": memory.measure,
+}
+# on a machine with an accelerator, so no part of `all`
+ELSEWHERE: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "gpu": gpu.measure,
+    "gpu-tests": gpu.tests,
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every verb and its options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Time hubless beside the bare matrix products and its peers. Each verb writes its raw "
+        "seconds to one JSON file; `page` makes docs/speed.md of the files.",
+        epilog="example: python -m benchmarks search --quick --out look",
+    )
+    parser.add_argument("verb", choices=(*VERBS, *ELSEWHERE, "all", "page"), help="what to measure or make")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes and 2 rounds, to see that it runs")
+    parser.add_argument("--repeats", type=int, help="rounds (default: 7)")
+    parser.add_argument("--limit", type=float, default=600, help="seconds a learner may take (default: 600)")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of raw results (results/speed)")
+    parser.add_argument("--docs", type=Path, default=page.DOCS, help="folder of the page (docs)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; all of them in a process each, as what one loads may slow another."""
+    told = parser().parse_args(arguments)
+    if told.verb == "page":
+        try:
+            print(*page.write(read(told.out), told.docs), sep="\n")
+        except FileNotFoundError as error:
+            print(f"benchmarks: {error}", file=sys.stderr)
+            return 1
+        return 0
+    if told.verb == "all":
+        rest = ["--limit", str(told.limit), "--out", str(told.out), *["--quick"] * told.quick]
+        rest += ["--repeats", str(told.repeats)] if told.repeats else []
+        command = [sys.executable, "-m", "benchmarks"]
+        codes = [subprocess.run([*command, verb, *rest]).returncode for verb in VERBS]
+        return int(any(codes))
+    repeats, pause = (2, 0.0) if told.quick else (7, 0.1)
+    options = Options(told.quick, told.repeats or repeats, told.limit, pause, told.out)
+    device = gpu.device() if told.verb in ELSEWHERE else "cpu"
+    found = write(told.verb, {**VERBS, **ELSEWHERE}[told.verb](options), options, device)
+    print(*tables.of(told.verb, found["cases"]), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Host arrays computed by torch, whole or in blocks: the answers of NumPy, on the host."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+
+import reference
+from hubless import (
+    MoveLabeled,
+    MoveLabeledClassifier,
+    MoveLabeledClassifierCV,
+    arrays,
+    nearest,
+    products,
+    topk,
+)
+from hubless.movers import Balance, Chain, Shrink, Whiten
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def way(request, monkeypatch):
+    """Data that fits on the device, and data that does not; small blocks, so that there are many."""
+    for name, size in {"OBJECT_ROWS": 97, "QUERY_ROWS": 50, "DEVICE_ROWS": (50, 97)}.items():
+        monkeypatch.setattr(topk, name, size)
+    monkeypatch.setattr(products, "LEAST", 37)
+    monkeypatch.setattr(products, "NUMBERS", 1)
+    monkeypatch.setattr(products, "device_numbers", lambda array: 1)
+    if request.param == "streamed":
+        monkeypatch.setattr(arrays, "fits", lambda array, anchor: False)
+    return request.param
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def digits(request):
+    X, y = load_digits(return_X_y=True)
+    return X[:900].astype(request.param), y[:900], X[900:1000].astype(request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_neighbours_of_the_host(digits):
+    objects, _, queries = digits
+    truth = reference.nearest(queries, objects, 7)
+    distances, indices = nearest(queries, objects, 7, device=DEVICE)
+    assert isinstance(distances, np.ndarray)
+    assert isinstance(indices, np.ndarray)
+    np.testing.assert_array_equal(indices, truth[1])
+    np.testing.assert_allclose(distances, truth[0], rtol=1e-6)
+    found = nearest(objects, objects, 3, device=DEVICE, exclude_self=True, return_distance=False)
+    np.testing.assert_array_equal(found, reference.nearest(objects, objects, 3, exclude_self=True)[1])
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classifier_learns_and_answers_as_on_the_host(digits, weighted):
+    X, y, queries = digits
+    weights = np.arange(900) % 4 * 0.5 if weighted else None
+    here = MoveLabeledClassifier(n_targets=2).fit(X, y, weights)
+    there = clone(here).set_params(device=DEVICE).fit(X, y, weights)
+    tolerance = 1e-4 if X.dtype == np.float32 else 1e-9
+    for name in ("W_", "mean_", "moved_", "codes_", "classes_"):
+        assert isinstance(getattr(there, name), np.ndarray), name
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=tolerance, atol=tolerance)
+    assert there.moved_.dtype == X.dtype
+    np.testing.assert_array_equal(there.predict(queries), here.predict(queries))
+    np.testing.assert_allclose(there.predict_proba(queries), here.predict_proba(queries))
+
+
+@pytest.mark.usefixtures("way")
+def test_mover_gives_back_what_it_was_given(digits):
+    X, y, later = digits
+    weights = np.arange(900) % 3 * 1.0
+    for fitted in (None, weights):
+        here, there = MoveLabeled(), MoveLabeled(device=DEVICE)
+        moved = here.fit_transform(X, y, fitted), there.fit_transform(X, y, fitted)
+        assert isinstance(moved[1], np.ndarray)
+        np.testing.assert_allclose(*moved[::-1], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(there.move(later), here.move(later), rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(there.transform(later), later)
+    for n_pairs in (40, 100):  # fewer and more than there are dimensions
+        pairs = X[:n_pairs], X[n_pairs : 2 * n_pairs]
+        here, there = (MoveLabeled(device=where).fit_pairs(*pairs) for where in (None, DEVICE))
+        np.testing.assert_allclose(there.W_, here.W_, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mover", ["ridge", [Shrink(0.3), Chain([Whiten(), Balance()])]])
+def test_choice_among_movers_as_on_the_host(digits, mover):
+    X, y, queries = digits
+    here = MoveLabeledClassifierCV(mover=mover, cv=3).fit(X, y)
+    there = clone(here).set_params(device=DEVICE).fit(X, y)
+    assert isinstance(there.moved_, np.ndarray)
+    assert there.best_score_ == pytest.approx(here.best_score_, abs=0.005)
+    assert np.mean(there.predict(queries) == here.predict(queries)) > 0.97
+
+
+def test_what_cannot_be_computed_there_is_refused(digits, monkeypatch):
+    X, y, _ = digits
+    with pytest.raises(ValueError, match=r"torch has no device 'abacus'.*use device=None"):
+        nearest(X, X, 1, device="abacus")
+    with pytest.raises(ValueError, match="device must be a name such as"):
+        MoveLabeledClassifier(device=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"for arrays on the host; got torch.Tensor on cpu"):
+        nearest(torch.as_tensor(X), torch.as_tensor(X), 1, device=DEVICE)
+    monkeypatch.setattr(arrays, "fits", lambda array, anchor: False)
+    for model in (
+        MoveLabeledClassifierCV(device=DEVICE),
+        MoveLabeledClassifier(mover=Shrink(), device=DEVICE),
+    ):
+        with pytest.raises(ValueError, match=r"0.0 GiB are more than fit on .* block by block"):
+            model.fit(X, y)
