@@ -4,11 +4,10 @@ import subprocess
 import sys
 
 SCRIPT = """
-from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from hubless import MoveLabeledClassifier, threads
 
-threads.ThreadPoolExecutor = lambda _: ThreadPoolExecutor(threads.WORKERS)  # as on a machine of many cores
+threads.blas_threads = lambda: 8  # as on a machine of many cores
 
 def peak():  # bytes; not getrusage's, which on Linux begins with what the parent, pytest, had when it forked
     with open("/proc/self/status") as file:

@@ -20,9 +20,9 @@ from .arrays import (
 )
 from .products import affine
 from .ranking import Cells, Minima, cells_within, differences, ranked, too_many, without
-from .threads import blocks, even_size, map_blocks
+from .threads import blocks, even_size, map_blocks, workers
 
-QUERY_ROWS = 1536  # queries of one product in float32, half as many in float64
+QUERY_ROWS = 3072  # queries of the products of all threads in float32, half as many in float64
 OBJECT_ROWS = 8192  # objects of one product
 DEVICE_ROWS = 4096, 32_768  # the same on an accelerator, where larger products are faster
 RUN = 16  # squares summed in the precision of the points, where float64 would cost a pass
@@ -65,7 +65,7 @@ def _tile(array: Array) -> tuple[int, int]:
     if not is_on_cpu(array):
         return DEVICE_ROWS
     wide = array.dtype == namespace(array).float64
-    return max(1, QUERY_ROWS // (2 if wide else 1)), OBJECT_ROWS
+    return max(1, QUERY_ROWS // (2 * workers() if wide else workers())), OBJECT_ROWS
 
 
 def overflow_is_handled() -> np.errstate:

@@ -18,6 +18,7 @@ from .topk import SAMPLE, Frame, overflow_is_handled, scale_of, search, squared_
 
 CELLS = 1 << 22  # values of one stack: (groups) × (size of the largest)²
 NUMBERS = 1 << 20  # coordinates of one stack
+ALIGNED = 8  # sizes of stacks on an accelerator: products of others are much slower
 TINY = 64  # groups up to this size are stacked whatever their sizes
 LIKE = 0.5  # on an accelerator, others too if the smallest is that part of the largest
 
@@ -81,6 +82,7 @@ def _of_stack(
 ) -> tuple[Array, Array]:
     """Members of the groups of one stack and the neighbours of each, of shapes (members,), (members, k)."""
     size = int(sizes.max())
+    size = size if is_on_cpu(order) else -(-size // ALIGNED) * ALIGNED
     # a group shorter than the stack repeats its last object
     places = starts[:, None] + np.minimum(np.arange(size), sizes[:, None] - 1)
     is_member = convert(np.arange(size) < sizes[:, None], order)  # (groups, size)
