@@ -10,7 +10,17 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from .arrays import Array, convert, device_numbers, is_on_cpu, kth_smallest, namespace, rows, take_rows
+from .arrays import (
+    Array,
+    convert,
+    device_numbers,
+    is_on_cpu,
+    kth_smallest,
+    namespace,
+    rows,
+    subset,
+    take_rows,
+)
 from .products import minus_gram
 from .ranking import Minima, cells_within, differences, ranked, too_many
 from .threads import map_threads
@@ -92,11 +102,11 @@ def _of_stack(
         frame = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True))
         own = frame.shifted(stacked)
         index = _nearest_rows(xp, X, own, is_member, members, k, frame)
-    kept = xp.reshape(is_member, (-1,))
     if index is None:
         found = _one_by_one(xp, X, order, starts, sizes, k)
         members, index = (xp.concat(part) for part in zip(*found, strict=True))
         return members, index
+    kept = xp.reshape(is_member, (-1,))
     return (members, index) if sizes.min() == size else (members[kept], index[kept])
 
 
@@ -122,21 +132,24 @@ def _nearest_rows(
     cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
     if too_many(cells, cells.row.shape[0]):
         return None
-    base = cells.row - cells.row % size  # first row of the group
-    place = base + cells.column
-    cells = cells.where(take_rows(xp.reshape(is_member, (m,)), place) & (place != cells.row))
+
+    def place(row: Array, column: Array) -> Array:
+        return row - row % size + column  # row of the stack: a group begins at every multiple of its size
 
     def direct(row: Array, column: Array) -> Array:
-        other = take_rows(members, row - row % size + column)
+        other = take_rows(members, place(row, column))
         return differences(X, X, take_rows(members, row), other, frame.scale)
 
-    lengths = take_rows(length, cells.row), take_rows(length, cells.row - cells.row % size + cells.column)
-    column = ranked(xp, cells, m, k, frame.error(own.shape[2], *lengths) / 2, direct)
+    other = place(cells.row, cells.column)
+    kept = take_rows(xp.reshape(is_member, (m,)), other) & (other != cells.row)
+    cells, other = cells.where(kept), other[kept]
+    error = frame.error(own.shape[2], take_rows(length, cells.row), take_rows(length, other)) / 2
+    column = ranked(xp, cells, m, k, error, direct)
     if column is None:
         return None
     row = xp.arange(m, dtype=xp.int64, device=compat.device(column))
-    place = xp.clip((row - row % size)[:, None] + column, min=0)
-    index = xp.reshape(take_rows(members, xp.reshape(place, (-1,))), (m, k))
+    near = xp.clip(place(row[:, None], column), min=0)
+    index = xp.reshape(take_rows(members, xp.reshape(near, (-1,))), (m, k))
     return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
 
 
@@ -149,7 +162,7 @@ def _one_by_one(
         members, most = order[start : start + size], min(k, size - 1)
         none = xp.full((size, k - most), -1, dtype=xp.int64, device=compat.device(order))
         if most:
-            own = take_rows(X, members)
+            own = subset(X, members)
             local = search(own, own, most, return_distance=False, exclude_self=True)
             index = take_rows(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
             none = xp.concat([xp.reshape(index, (size, most)), none], axis=1)

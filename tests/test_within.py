@@ -1,0 +1,66 @@
+"""Neighbours inside groups against plain loops: groups of all sizes, odd points, and stacks of all kinds."""
+
+import numpy as np
+import pytest
+
+import reference
+from hubless import ranking
+from hubless import within as module
+from hubless.arrays import to_numpy
+from hubless.targets import same_class_targets
+from test_neighbors import odd_points
+
+
+@pytest.fixture(params=["processor", "accelerator"])
+def kind(request, monkeypatch):
+    """Stacks as on the processor, and as on an accelerator: larger, padded, of groups of unlike size."""
+    if request.param == "accelerator":
+        monkeypatch.setattr(module, "is_on_cpu", lambda array: False)
+    return request.param
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("seed", range(40))
+def test_odd_points_in_odd_stacks(asarray, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    for name, high in {"CELLS": 3000, "NUMBERS": 2000, "TINY": 12}.items():
+        monkeypatch.setattr(module, name, int(rng.integers(1, high)))
+    monkeypatch.setattr(ranking, "BLOCK", int(rng.integers(1, 9)))
+    monkeypatch.setattr(ranking, "MAX_CANDIDATES", int(rng.integers(20, 2000)))
+    n, d, dtype = rng.integers(2, 120), rng.integers(1, 7), rng.choice([np.float32, np.float64])
+    X, y = odd_points(rng, n, d, dtype), rng.integers(0, rng.integers(1, 30), n)
+    k = int(rng.integers(1, 8))
+    found, truth = to_numpy(same_class_targets(asarray(X), asarray(y), k)), reference.targets(X, y, k)
+    np.testing.assert_array_equal(found < 0, truth < 0)
+    for i in range(n):  # objects whose distances differ by less than float64 resolves are free
+        own, other = found[i][found[i] >= 0], truth[i][truth[i] >= 0]
+        assert i not in own
+        assert len(set(own)) == len(own)
+        assert set(y[own]) <= {y[i]}
+        distances = [[reference.distance(X[i], X[j]) for j in row] for row in (own, other)]
+        np.testing.assert_allclose(*distances, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_thousands_of_tiny_groups_and_one_huge_one(asarray, rng, monkeypatch, dtype):
+    monkeypatch.setattr(module, "CELLS", 200**2)  # the huge one goes through the blocks of `search`
+    y = rng.permutation(
+        np.concatenate([np.repeat(np.arange(500), rng.integers(1, 6, 500)), np.full(300, 500)])
+    )
+    X = rng.integers(0, 4, (len(y), 3)).astype(dtype)  # ties abound
+    found = to_numpy(same_class_targets(asarray(X), asarray(y), 2))
+    np.testing.assert_array_equal(found, reference.targets(X, y, 2))
+
+
+def test_stacks_cover_every_group_once_and_keep_to_their_limits(rng):
+    sizes = rng.zipf(1.3, 3000) % 900
+    for like in (0.5, 1.0):
+        stacks = list(module._stacks(sizes, 16, (10**5, 10**5), like))
+        seen = np.concatenate(stacks)
+        assert sorted(seen) == np.flatnonzero(sizes).tolist()
+        for stack in stacks:
+            largest, smallest = sizes[stack].max(), sizes[stack].min()
+            assert len(stack) == 1 or len(stack) * largest**2 <= 10**5
+            assert len(stack) == 1 or len(stack) * largest * 16 <= 10**5
+            assert largest <= module.TINY or smallest >= like * largest
