@@ -71,7 +71,7 @@ def _data(torch: Any, device: str, n: int, d: int, classes: int, m: int) -> tupl
     def draw(*shape: int) -> Any:
         return torch.randn(*shape, generator=generator, device=device)
 
-    centres, basis = 0.5 * draw(classes, d), draw(32, d) / 4
+    centres, basis = 0.2 * draw(classes, d), draw(32, d) / 16
     sizes = np.minimum(np.linspace(0.56, 1.6, classes), 1.0)
     y = np.repeat(np.arange(classes), np.maximum(2, np.ceil(sizes / sizes.sum() * n)).astype(int))[:n]
     y = torch.as_tensor(np.random.default_rng(0).permutation(y), device=device)
@@ -106,11 +106,14 @@ def _cases(torch: Any, data: tuple[Any, ...], repeats: int) -> dict[str, Any]:
             search[f"product and topk {mode}"] = _seconds(
                 torch, X, lambda: _plain(torch, queries, X), repeats
             )
-            found[mode] = (same_class_targets(X, y), nearest(queries, X, K, return_distance=False))
+            sample = moved[:: max(1, len(moved) // 1000)].double()
+            found[mode] = (same_class_targets(X, y), nearest(queries, X, K, return_distance=False), sample)
             votes = y[ask()].mode(dim=1).values
             search[f"accuracy {mode}"] = float((votes == truth).double().mean())
             del moved
     fit["targets that TF32 changes"] = _changed(*(part[0] for part in found.values()))
+    fast, full = (part[2] for part in found.values())
+    fit["relative change of moved objects by TF32"] = float((fast - full).norm() / full.norm())
     search["neighbours that TF32 changes"] = _changed(*(part[1] for part in found.values()))
     return {"fit and move" if X.shape[0] > 10**5 else "fit": fit, "search": search}
 

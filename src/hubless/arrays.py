@@ -10,10 +10,12 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from .streams import Streamed
+from .streams import Streamed, copy_rows
 from .threads import blocks
 
 Array = Any
+
+COPIED = 1 << 28  # bytes copied at once between the host and an accelerator
 
 
 def is_foreign(value: object) -> bool:
@@ -58,8 +60,22 @@ def device_of(array: Array) -> Any:
 def to_numpy(array: Array) -> np.ndarray:
     """A NumPy view or copy on the host."""
     if compat.is_torch_array(array):
-        return np.asarray(array.detach().cpu())
+        return np.asarray(array.detach().cpu()) if is_on_cpu(array) else _received(array.detach())
     return np.from_dlpack(array, device="cpu") if is_foreign(array) else np.asarray(array)
+
+
+def _received(array: Array) -> np.ndarray:
+    """A tensor of an accelerator on the host; a large one through memory that the accelerator writes fast."""
+    if array.ndim != 2 or array.nbytes < COPIED:
+        return np.asarray(array.cpu())
+    size = max(1, COPIED // (array.nbytes // array.shape[0]))
+    buffer = array.new_empty((size, array.shape[1]), device="cpu", pin_memory=True)
+    host = np.empty(array.shape, dtype=np.asarray(buffer).dtype)
+    for part in blocks(array.shape[0], size):
+        piece = buffer[: part.stop - part.start]
+        piece.copy_(array[part])
+        copy_rows(np.asarray(piece), host[part])
+    return host
 
 
 def convert(array: Array, like: Array) -> Array:
@@ -88,9 +104,10 @@ def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
         anchor = torch.empty(0, dtype=getattr(torch, array.dtype.name), device=device)
     except (RuntimeError, AssertionError) as error:  # torch has both for a device that is not there
         raise ValueError(f"torch has no device {device!r} here ({error}); use device=None.") from error
-    if fits(array, anchor):
+    is_whole = fits(array, anchor)
+    if is_whole and (array.nbytes < COPIED or is_on_cpu(anchor)):
         return torch.asarray(np.ascontiguousarray(array), device=device)
-    if whole:
+    if whole and not is_whole:
         raise ValueError(
             f"{array.nbytes / 2**30:.1f} GiB are more than fit on {device!r} beside what is computed there. "
             "Use device=None, or MoveLabeledClassifier, which reads such data block by block."
@@ -99,7 +116,13 @@ def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
     def buffer(shape: tuple[int, int]) -> Array:
         return torch.empty(shape, dtype=anchor.dtype, pin_memory=not is_on_cpu(anchor))
 
-    return Streamed(array, anchor, buffer, lambda sent: sent.to(device, non_blocking=True))
+    streamed = Streamed(array, anchor, buffer, lambda sent: sent.to(device, non_blocking=True))
+    if not is_whole:
+        return streamed
+    there = anchor.new_empty(array.shape)
+    for part, rows_there in streamed.blocks(max(1, COPIED // (array.nbytes // len(array)))):
+        there[part] = rows_there
+    return there
 
 
 def fits(array: np.ndarray, anchor: Array) -> bool:

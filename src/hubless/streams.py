@@ -63,7 +63,17 @@ class Streamed:
 
     def _copied(self, n: int, copy: Callable[[slice, np.ndarray], None]) -> Any:
         buffer = self._buffer((n, self.shape[1]))
-        out = np.asarray(buffer)
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(lambda own: copy(own, out[own]), blocks(n, max(1, -(-n // THREADS)))))
+        side_by_side(copy, np.asarray(buffer))
         return self._send(buffer)
+
+
+def side_by_side(copy: Callable[[slice, np.ndarray], None], out: np.ndarray) -> None:
+    """copy(rows, out[rows]) for all rows of `out`, on several threads."""
+    parts = blocks(len(out), max(1, -(-len(out) // THREADS)))
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(lambda own: copy(own, out[own]), parts))
+
+
+def copy_rows(source: np.ndarray, out: np.ndarray) -> None:
+    """out[:] = source, on several threads."""
+    side_by_side(lambda own, some: np.copyto(some, source[own]), out)

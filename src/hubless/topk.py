@@ -53,19 +53,18 @@ def search(
                 index = without(xp, index, index, own)
             return (index, _distances(xp, asked, stored, index, frame)) if return_distance else (index,)
 
-    size = _tile(norms)[0]
-    size = even_size(queries.shape[0], size) if is_on_cpu(norms) else size
-    parts = map_blocks(xp, search_block, queries.shape[0], size)
+    parts = map_blocks(xp, search_block, queries.shape[0], _tile(queries.shape[0], norms)[0])
     found = [xp.concat(part) for part in zip(*parts, strict=True)]
     return (found[1], found[0]) if return_distance else found[0]
 
 
-def _tile(array: Array) -> tuple[int, int]:
+def _tile(n_queries: int, norms: Array) -> tuple[int, int]:
     """Queries and objects of one product."""
-    if not is_on_cpu(array):
-        return DEVICE_ROWS
-    wide = array.dtype == namespace(array).float64
-    return max(1, QUERY_ROWS // (2 * workers() if wide else workers())), OBJECT_ROWS
+    if not is_on_cpu(norms):
+        m, n = DEVICE_ROWS
+        return m * max(1, n // norms.shape[0]), n
+    wide = norms.dtype == namespace(norms).float64
+    return even_size(n_queries, max(1, QUERY_ROWS // (2 * workers() if wide else workers()))), OBJECT_ROWS
 
 
 def overflow_is_handled() -> np.errstate:
@@ -220,7 +219,7 @@ def _candidates(
     bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(x))  # t, falling block by block
     longest = xp.sqrt(xp.astype(xp.max(norms), xp.float64))
     kept, held = [], 0
-    for part, z in row_blocks(objects, _tile(norms)[1]):
+    for part, z in row_blocks(objects, _tile(m, norms)[1]):
         z = frame.shifted(z) if frame.recentre else xp.astype(z, frame.dtype, copy=False)
         value = affine(twice, z, norms[part])  # (m, objects of this block)
         minima = Minima.of(xp, value, k)
