@@ -118,6 +118,35 @@ def _memory(cases: Cases) -> list[str]:
     return [*_by_case(cases, "bytes", cell), *_errors(cases, "bytes")]
 
 
+def _gpu(cases: Cases) -> list[str]:
+    """Medians of what has seconds, then the parts of a fit, then all other figures as they are."""
+    lines = []
+    for title, case in cases.items():
+        timed = {name: median(seen) for name, seen in case.items() if _is_seconds(name, seen)}
+        others = {name: seen for name, seen in case.items() if isinstance(seen, float | bool)}
+        parts = {name: seen for name, seen in case.items() if isinstance(seen, dict)}
+        shape = " × ".join(f"{size:,}" for size in case.get("shape", []))
+        lines += ["", f"**{title}** ({shape})" if shape else f"**{title}**", ""]
+        lines += grid(["", "seconds"], [[name, shown(took)] for name, took in timed.items()])
+        lines += [""] if others or parts else []
+        for name, part in parts.items():
+            told = ", ".join(f"{step} {shown(took)}" for step, took in part.items())
+            lines.append(f"- {name}: {told}.")
+        lines += [
+            f"- {name}: {seen if isinstance(seen, bool) else shown(seen)}." for name, seen in others.items()
+        ]
+    return lines[1:]
+
+
+def _is_seconds(name: str, seen: Any) -> bool:
+    return isinstance(seen, list) and name != "shape" and bool(seen)
+
+
+def _tests(cases: Cases) -> list[str]:
+    names = ("tests", "failure", "error", "skipped")
+    return grid(["", *names], [[file, *(str(seen[name]) for name in names)] for file, seen in cases.items()])
+
+
 def _any(cases: Cases) -> list[str]:
     """Cases that hold nothing but their contenders' seconds."""
     plain = {name: case if "seconds" in case else {"seconds": case} for name, case in cases.items()}
@@ -129,6 +158,8 @@ SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "fit": _fit,
     "growth": _growth,
     "memory": _memory,
+    "gpu": _gpu,
+    "gpu-tests": _tests,
 }
 
 

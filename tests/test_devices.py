@@ -26,6 +26,7 @@ def way(request, monkeypatch):
     """Data that fits on the device, and data that does not; small blocks, so that there are many."""
     for name, size in {"OBJECT_ROWS": 97, "QUERY_ROWS": 50, "DEVICE_ROWS": (50, 97)}.items():
         monkeypatch.setattr(topk, name, size)
+    monkeypatch.setattr(arrays, "COPIED", 4096)
     monkeypatch.setattr(products, "LEAST", 37)
     monkeypatch.setattr(products, "NUMBERS", 1)
     monkeypatch.setattr(products, "device_numbers", lambda array: 1)

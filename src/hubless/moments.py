@@ -110,8 +110,8 @@ def moments_of_targets(
 
     Z is where the objects are now, by default X. `reverse` takes the pairs (X[j], X[i]) instead, for Eq. 9.
     The products run over the objects that are a target, each with the sum of its sources: their cost does not
-    grow with the number of targets, and an object that is nobody's target, as most are in one way or
-    another where there are hubs, costs nothing.
+    grow with the number of targets, and an object that is nobody's target, as many are where there are hubs,
+    costs nothing.
     """
     xp = namespace(X, targets)
     Z = X if Z is None else Z
