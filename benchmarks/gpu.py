@@ -168,7 +168,7 @@ def _parts(torch: Any, X: Any, y: Any) -> dict[str, float]:
 
 def _bare(torch: Any, X: Any, y: Any) -> None:
     """The products of Eq. 6 alone: each class with itself, A and K, and the move."""
-    for rows in torch.argsort(y).tensor_split(int(y.max()) + 1):
+    for rows in torch.argsort(y).split(torch.bincount(y).tolist()):
         own = X[rows]
         own @ own.T
     other = X.roll(1, 0)

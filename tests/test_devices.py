@@ -12,8 +12,10 @@ from hubless import (
     MoveLabeledClassifier,
     MoveLabeledClassifierCV,
     arrays,
+    load,
     nearest,
     products,
+    save,
     topk,
 )
 from hubless.movers import Balance, Chain, Shrink, Whiten
@@ -71,6 +73,27 @@ def test_classifier_learns_and_answers_as_on_the_host(digits, weighted):
 
 
 @pytest.mark.usefixtures("way")
+def test_labels_and_targets_from_anywhere(digits):
+    X, y, queries = digits
+    targets = np.where(np.arange(1800).reshape(900, 2) % 7 == 0, -1, reference.targets(X, y, 2))
+    here = MoveLabeledClassifier(n_targets=2).fit(X, y, targets=targets).predict(queries)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for labels in (y, torch.as_tensor(y), y.astype(str)):
+        there = MoveLabeledClassifier(n_targets=2, device=DEVICE).fit(frozen, labels, targets=targets)
+        np.testing.assert_array_equal(there.predict(queries).astype(int), here)
+
+
+def test_the_device_is_not_part_of_what_is_saved(digits, tmp_path):
+    X, y, later = digits
+    mover = MoveLabeled(device=DEVICE).fit(X, y)
+    save(mover, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.device is None
+    np.testing.assert_allclose(again.move(later), mover.move(later), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("way")
 def test_mover_gives_back_what_it_was_given(digits):
     X, y, later = digits
     weights = np.arange(900) % 3 * 1.0
@@ -105,6 +128,13 @@ def test_what_cannot_be_computed_there_is_refused(digits, monkeypatch):
         MoveLabeledClassifier(device=0).fit(X, y)
     with pytest.raises(ValueError, match=r"for arrays on the host; got torch.Tensor on cpu"):
         nearest(torch.as_tensor(X), torch.as_tensor(X), 1, device=DEVICE)
+    for model in (
+        MoveLabeledClassifier(mover=MoveLabeled(device=DEVICE)),
+        MoveLabeledClassifierCV(mover=[MoveLabeled(device=DEVICE)]),
+        Chain([MoveLabeled(device=DEVICE)]),
+    ):
+        with pytest.raises(ValueError, match=r"of a mover inside a .* would play no part"):
+            model.fit(X, y)
     monkeypatch.setattr(arrays, "fits", lambda array, anchor: False)
     for model in (
         MoveLabeledClassifierCV(device=DEVICE),

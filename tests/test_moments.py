@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 import reference
+from hubless import moments as module
 from hubless import products
 from hubless.arrays import to_numpy
 from hubless.moments import moments_of_pairs, moments_of_targets
@@ -65,3 +67,18 @@ def test_float32_is_summed_in_float64(asarray, rng):
     X = (1000 + rng.standard_normal((4000, 2))).astype(np.float32)
     found = moments_of_pairs(asarray(X), asarray(X))
     np.testing.assert_allclose(to_numpy(found.K), X.astype(float).T @ X.astype(float), rtol=1e-14)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_fast_products_of_data_far_from_the_origin(rng, monkeypatch, offset):
+    """What an accelerator does under TF32: products in float32, about a centre that float32 can hold."""
+    X = torch.as_tensor((rng.standard_normal((3000, 16)) + offset).astype(np.float32))
+    targets = torch.as_tensor(rng.integers(0, 30, (3000, 1)))  # hubs, each the target of a hundred
+    monkeypatch.setattr(products, "NUMBERS", 1 << 19)
+    mean = X.double().mean(dim=0)
+    truth = moments_of_targets(X, targets, None, mean)
+    monkeypatch.setattr(module, "_is_fast", lambda x: True)
+    found = moments_of_targets(X, targets, None, mean)
+    for name in ("A", "K", "x_sum", "z_sum"):
+        one, other = getattr(found, name), getattr(truth, name)
+        assert float((one - other).abs().max()) < 1e-4 * float(truth.K.abs().max())

@@ -306,3 +306,18 @@ def test_odd_points_in_odd_blocks(asarray, seed, monkeypatch):
             [reference.distance(x, objects[i]) for i in row] for x, row in zip(queries, rows, strict=True)
         ]
         np.testing.assert_allclose(again, truth, rtol=1e-14)
+
+
+def test_objects_of_very_different_norms(asarray, rng):
+    """Their values err by very different amounts, so that a far one in the order may be the nearest."""
+    for _ in range(40):
+        x = rng.standard_normal(8)
+        x /= np.linalg.norm(x)
+        u = x + 0.3 * rng.standard_normal(8)
+        near = [np.zeros(8), -1e-9 * x, x + u / np.linalg.norm(u)]
+        far = 6 * rng.standard_normal((50, 8))
+        objects = np.concatenate([near, far, [-near[2]], -far]).astype(np.float32)
+        queries = x[None].astype(np.float32)
+        assert_exact(
+            nearest(asarray(queries), asarray(objects), 2), reference.nearest(queries, objects, 2), 1e-6
+        )

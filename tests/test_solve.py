@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 import reference
 from hubless.arrays import to_numpy
 from hubless.movers.linear import problem_of_pairs, problem_of_targets, weighted_mean
+from hubless.products import solve_positive
 from hubless.solve import mean_eigenvalue, ridge, ridge_path, ridge_path_of_pairs
 
 ALPHAS = [0.0, 1e-3, 1.0, 1e3]
@@ -99,3 +100,10 @@ def test_weighted_mean(asarray, rng):
     np.testing.assert_allclose(
         to_numpy(weighted_mean(asarray(X), asarray(w))), np.average(X, axis=0, weights=w)
     )
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_solved_all_the_same(asarray, rng):
+    M = np.diag([3.0, 2.0, -1e-9])
+    B = rng.standard_normal((3, 2))
+    found = to_numpy(solve_positive(asarray(M), asarray(B)))
+    np.testing.assert_allclose(found, np.linalg.solve(M, B))

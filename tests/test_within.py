@@ -64,3 +64,24 @@ def test_stacks_cover_every_group_once_and_keep_to_their_limits(rng):
             assert len(stack) == 1 or len(stack) * largest**2 <= 10**5
             assert len(stack) == 1 or len(stack) * largest * 16 <= 10**5
             assert largest <= module.TINY or smallest >= like * largest
+
+
+def test_objects_of_very_different_norms(asarray, rng):
+    for _ in range(30):
+        x = rng.standard_normal(8)
+        x /= np.linalg.norm(x)
+        u = x + 0.3 * rng.standard_normal(8)
+        near = [np.zeros(8), -1e-9 * x, x + u / np.linalg.norm(u), x]
+        far = 6 * rng.standard_normal((20, 8))
+        X = np.concatenate([near, far, [-near[2], -x], -far]).astype(np.float32)
+        y = np.zeros(len(X), dtype=int)
+        found = to_numpy(same_class_targets(asarray(X), asarray(y), 1))
+        np.testing.assert_array_equal(found, reference.targets(X, y, 1))
+
+
+def test_a_stack_with_too_many_candidates_is_halved_and_not_looped(rng, monkeypatch):
+    """Groups with fewer others than are asked for keep all their cells."""
+    X, y = rng.standard_normal((921, 2)), np.concatenate([np.repeat(np.arange(100), 9), np.full(21, 100)])
+    monkeypatch.setattr(ranking, "MAX_CANDIDATES", 1000)
+    monkeypatch.setattr(module, "_by_itself", None)
+    np.testing.assert_array_equal(same_class_targets(X, y, 20), reference.targets(X, y, 20))

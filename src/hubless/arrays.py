@@ -49,6 +49,7 @@ def describe(array: Array) -> str:
 
 def same_place(a: Array, b: Array) -> bool:
     """Whether two arrays are of one library and on one device."""
+    a, b = (array.anchor if isinstance(array, Streamed) else array for array in (a, b))
     return compat.array_namespace(a) is compat.array_namespace(b) and compat.device(a) == compat.device(b)
 
 
@@ -106,7 +107,7 @@ def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
         raise ValueError(f"torch has no device {device!r} here ({error}); use device=None.") from error
     is_whole = fits(array, anchor)
     if is_whole and (array.nbytes < COPIED or is_on_cpu(anchor)):
-        return torch.asarray(np.ascontiguousarray(array), device=device)
+        return convert(array, anchor)
     if whole and not is_whole:
         raise ValueError(
             f"{array.nbytes / 2**30:.1f} GiB are more than fit on {device!r} beside what is computed there. "
@@ -116,7 +117,14 @@ def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
     def buffer(shape: tuple[int, int]) -> Array:
         return torch.empty(shape, dtype=anchor.dtype, pin_memory=not is_on_cpu(anchor))
 
-    streamed = Streamed(array, anchor, buffer, lambda sent: sent.to(device, non_blocking=True))
+    # rows may be sent by another thread, which would not know of a current device or stream
+    stream = None if is_on_cpu(anchor) else torch.cuda.current_stream(anchor.device)
+
+    def send(sent: Array) -> Array:
+        with torch.cuda.stream(stream):
+            return sent.to(anchor.device, non_blocking=True)
+
+    streamed = Streamed(array, anchor, buffer, send)
     if not is_whole:
         return streamed
     there = anchor.new_empty(array.shape)
@@ -193,6 +201,16 @@ def kth_smallest(values: Array, k: int) -> Array:
     if compat.is_torch_namespace(xp):
         return xp.amax(values.topk(k, dim=1, largest=False, sorted=False).values, dim=1)
     return xp.sort(values, axis=1)[:, k - 1]
+
+
+def running_max(values: Array) -> Array:
+    """The largest value up to each place of a row, along the second axis."""
+    xp = namespace(values)
+    if compat.is_numpy_namespace(xp):
+        return np.maximum.accumulate(values, axis=1)
+    if compat.is_torch_namespace(xp):
+        return values.cummax(dim=1).values
+    return convert(np.maximum.accumulate(to_numpy(values), axis=1), values)
 
 
 def true_positions(mask: Array) -> tuple[Array, Array]:

@@ -255,7 +255,7 @@ class MoveLabeledClassifier(MovedNeighbors):
                 f"mover must be one of hubless.movers, as Shrink(0.3), or None; got {self.mover!r}. "
                 'MoveLabeledClassifierCV(mover="auto") chooses one.'
             )
-        mover._check()
+        mover._check_inside("a classifier")
         if mover._lifts and self.weights == "distance":
             raise ValueError(
                 'weights="distance" needs distances; a mover with one more column gives their order alone; '

@@ -172,7 +172,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
                 f"[Stay(), Shrink(0.3)]; got {self.mover!r}."
             )
         for mover in movers:
-            mover._check()
+            mover._check_inside("a classifier")
         return movers
 
     def _ks(self, parts: Any, default: tuple[int, ...]) -> tuple[int, ...]:

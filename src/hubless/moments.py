@@ -115,22 +115,22 @@ def moments_of_targets(
     """
     xp = namespace(X, targets)
     Z = X if Z is None else Z
-    origin = as_origin(X, origin)
+    asked = as_origin(X, origin)
+    origin = xp.astype(xp.astype(asked, X.dtype), xp.float64) if _is_fast(X) else asked
     sources = _Sources.of(targets, weights)
 
     def batch(part: slice) -> Moments:
         x = sources.sums(X, part, origin)  # rows of JᵀX, about the origin
-        z = _lifted(take_rows(Z, sources.target[part]))
-        z = z - xp.astype(origin, z.dtype)
+        z = _lifted(take_rows(Z, sources.target[part]), origin)
         weight = xp.astype(sources.weight[part], z.dtype)
         root = z * xp.sqrt(weight)[:, None]
         return Moments.of(origin, float(xp.sum(sources.weight[part])), x, z, weight, gram(root))
 
     found = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
-    if not reverse:
-        return found
-    as_source = tally(sources.source, X.shape[0], sources.share)
-    return Moments(origin, found.weight, found.z_sum, found.x_sum, found.A.T, scatter(X, origin, as_source))
+    if reverse:
+        K = scatter(X, origin, tally(sources.source, X.shape[0], sources.share))
+        found = Moments(origin, found.weight, found.z_sum, found.x_sum, found.A.T, K)
+    return found.about(asked)
 
 
 class _Sources(NamedTuple):
@@ -166,12 +166,11 @@ class _Sources(NamedTuple):
         step = 2 * rows_at_once(X)
         for start in range(first, last, step):
             some = slice(start, min(start + step, last))
-            x = _lifted(take_rows(X, self.source[some]))
+            x = _lifted(take_rows(X, self.source[some]), origin)
             share = None if self.is_plain else xp.astype(self.share[some], x.dtype)
             piece = sparse_rows(self.run[some] - part.start, None, share, width, x)
             total = piece if total is None else total + piece
-        shift = xp.astype(self.weight[part], total.dtype)[:, None] * xp.astype(origin, total.dtype)
-        return total - shift
+        return total
 
 
 # T = Σ w (x − μ)(x − μ)ᵀ
@@ -180,8 +179,7 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
     xp, w = namespace(X, mean), as_weights(X, weights)
 
     def batch(part: slice) -> Array:
-        x = _lifted(rows(X, part))
-        x = x - xp.astype(mean, x.dtype)
+        x = _lifted(rows(X, part), mean)
         return xp.astype(gram(x * xp.astype(xp.sqrt(w[part]), x.dtype)[:, None]), xp.float64)
 
     total = sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
@@ -189,12 +187,16 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
     return total
 
 
-def _lifted(x: Array) -> Array:
-    """x in the precision of the products."""
-    xp = namespace(x)
-    is_fast = input_rounding(x) > 0 and not is_on_cpu(x)
-    dtype = x.dtype if is_fast else xp.float64  # sums of blocks are added up in float64 all the same
-    return xp.astype(x, dtype, copy=False)
+def _is_fast(x: Array) -> bool:
+    """Whether the user chose speed: products as they are, and only sums of blocks added up in float64."""
+    return not is_on_cpu(x) and input_rounding(x) > 0
+
+
+def _lifted(x: Array, origin: Array) -> Array:
+    """x − origin, in the precision of the products."""
+    xp = namespace(x, origin)
+    dtype = x.dtype if _is_fast(x) else xp.float64
+    return xp.astype(x, dtype, copy=False) - xp.astype(origin, dtype, copy=False)
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:

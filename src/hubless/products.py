@@ -53,7 +53,7 @@ def gram(X: Array) -> Array:
     product = X.new_empty((d, d))  # elsewhere: the blocks on and above the diagonal, then their mirror
     for part in blocks(d, d // 4):
         product[part, part.start :] = X[:, part].T @ X[:, part.start :]
-        product[part.start :, part] = product[part, part.start :].T
+        product[part.stop :, part] = product[part, part.stop :].T
     return product
 
 
@@ -65,9 +65,13 @@ def solve_positive(M: Array, B: Array) -> Array:
         # Threads of BLAS spin for a while after a product, and what follows has threads of its own: a small
         # solution is not worth them.
         with limit_blas(1) if len(M) < SMALL else nullcontext():
-            return scipy.linalg.solve(M, B, assume_a="pos", check_finite=False)
+            try:
+                return scipy.linalg.solve(M, B, assume_a="pos", check_finite=False)
+            except scipy.linalg.LinAlgError:  # not positive, by rounding
+                return xp.linalg.solve(M, B)
     if compat.is_torch_namespace(xp):
-        return xp.cholesky_solve(B, xp.linalg.cholesky(M))
+        factor, failed = xp.linalg.cholesky_ex(M)
+        return xp.linalg.solve(M, B) if failed else xp.cholesky_solve(B, factor)
     return xp.linalg.solve(M, B)
 
 

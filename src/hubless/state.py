@@ -41,6 +41,7 @@ KEYS = (
     "column_major",
 )
 NUMBERS = {np.dtype(code).name for code in "?bhilqBHILQefd"}
+NOT_SAVED = ("device",)  # parameters that belong to a machine, not to a mover
 INTEGERS = ("codes_",)  # all other arrays are of floats
 OF_ALL = {"exit_", "classes_", "n_features_in_", "n_singletons_", "feature_names_in_", "movers_"}
 
@@ -162,7 +163,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     kind, inside = type(value).__name__, cast(Any, None)
     if type(value) in LEARNED:
-        inside = {name: plain(item) for name, item in value.get_params(deep=False).items()}
+        parameters = value.get_params(deep=False).items()
+        inside = {name: plain(item) for name, item in parameters if name not in NOT_SAVED}
     elif type(value) in (tuple, Penalty):
         inside = [plain(item) for item in value]
     elif isinstance(value, np.generic) and value.dtype.name in NUMBERS:  # computes otherwise than a float
@@ -194,7 +196,8 @@ def value_of(found: Any) -> Any:
         return np.dtype(kind).type(inside)
     if kind not in CLASSES:
         raise ValueError(f"it names the class {kind!r}; allowed are {', '.join(CLASSES)}.")
-    check_names(inside, CLASSES[kind]._get_param_names(), f"the parameters of {kind}")
+    names = [name for name in CLASSES[kind]._get_param_names() if name not in NOT_SAVED]
+    check_names(inside, names, f"the parameters of {kind}")
     return CLASSES[kind](**{name: value_of(item) for name, item in inside.items()})
 
 

@@ -35,10 +35,11 @@ def search(
 ) -> Any:
     """`nearest` for arrays that were checked before."""
     xp = namespace(queries, objects)
-    frame = Frame.of(xp, queries, objects)
-    norms = _squared_norms(xp, objects, frame)
-    wanted = k + 1 if exclude_self else k
-    reachable, stored = _reachable(xp, objects, norms, wanted), objects
+    wanted, stored = k + 1 if exclude_self else k, objects
+    with overflow_is_handled():
+        frame = Frame.of(xp, queries, objects)
+        norms = _squared_norms(xp, objects, frame)
+        reachable = _reachable(xp, objects, norms, wanted)
     if reachable is not None:
         objects, norms = subset(objects, reachable), take_rows(norms, reachable)
 

@@ -65,7 +65,7 @@ def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
     found = map_threads(xp, of_stack, side_by_side)
     for stack, fit in zip(stacks, fits, strict=True):
         if not fit:
-            found += _one_by_one(xp, X, order, starts[stack], sizes[stack], k)
+            found.append(_by_itself(xp, X, order, int(starts[stack[0]]), int(sizes[stack[0]]), k))
     members, index = (xp.concat(part) for part in zip(*found, strict=True))
     return take_rows(index, xp.argsort(members))
 
@@ -102,9 +102,13 @@ def _of_stack(
         frame = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True))
         own = frame.shifted(stacked)
         index = _nearest_rows(xp, X, own, is_member, members, k, frame)
-    if index is None:
-        found = _one_by_one(xp, X, order, starts, sizes, k)
-        members, index = (xp.concat(part) for part in zip(*found, strict=True))
+    if index is None and len(sizes) == 1:
+        return _by_itself(xp, X, order, int(starts[0]), int(sizes[0]), k)
+    if index is None:  # too many equal distances to hold at once: fewer groups at a time
+        half = len(sizes) // 2
+        parts = (slice(half), slice(half, None))
+        found = [_of_stack(xp, X, order, starts[part], sizes[part], k, frame) for part in parts]
+        members, index = (xp.concat(pair) for pair in zip(*found, strict=True))
         return members, index
     kept = xp.reshape(is_member, (-1,))
     return (members, index) if sizes.min() == size else (members[kept], index[kept])
@@ -153,18 +157,13 @@ def _nearest_rows(
     return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
 
 
-def _one_by_one(
-    xp: Any, X: Array, order: Array, starts: np.ndarray, sizes: np.ndarray, k: int
-) -> list[tuple[Array, Array]]:
-    """The same for each group by itself: its members and their neighbours."""
-    found = []
-    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        members, most = order[start : start + size], min(k, size - 1)
-        none = xp.full((size, k - most), -1, dtype=xp.int64, device=compat.device(order))
-        if most:
-            own = subset(X, members)
-            local = search(own, own, most, return_distance=False, exclude_self=True)
-            index = take_rows(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
-            none = xp.concat([xp.reshape(index, (size, most)), none], axis=1)
-        found.append((members, none))
-    return found
+def _by_itself(xp: Any, X: Array, order: Array, start: int, size: int, k: int) -> tuple[Array, Array]:
+    """Members of one group and their neighbours, block by block."""
+    members, most = order[start : start + size], min(k, size - 1)
+    none = xp.full((size, k - most), -1, dtype=xp.int64, device=compat.device(order))
+    if most == 0:
+        return members, none
+    own = subset(X, members)
+    local = search(own, own, most, return_distance=False, exclude_self=True)
+    index = take_rows(xp.astype(members, xp.int64), xp.reshape(local, (-1,)))
+    return members, xp.concat([xp.reshape(index, (size, most)), none], axis=1)

@@ -48,7 +48,7 @@ class Chain(Mover):
                 f"a chain is made of movers, as Chain([Whiten(), Shrink(0.5)]); got {self.movers!r}."
             )
         for mover in self.movers:
-            mover._check()
+            mover._check_inside("a chain")
 
     def _width(self) -> int:
         return max((mover._width() for mover in self.movers), default=0)

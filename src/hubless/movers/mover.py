@@ -188,6 +188,15 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """How many targets of an object it looks at."""
         return 0
 
+    def _check_inside(self, outside: str) -> None:
+        """Check what another estimator fits, which alone says where it is computed."""
+        self._check()
+        if self._device() is not None:
+            raise ValueError(
+                f"device={self._device()!r} of a mover inside {outside} would play no part; give it to the "
+                "classifier, as MoveLabeledClassifier(mover=..., device=...)."
+            )
+
     def _device(self) -> str | None:
         """Where arrays of the host are computed; None for the host."""
         return None
