@@ -20,6 +20,7 @@ VERBS: dict[str, Callable[[Options], dict[str, Any]]] = {
 # on a machine with an accelerator, so no part of `all`
 ELSEWHERE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "gpu": gpu.measure,
+    "gpu-stream": gpu.stream,
     "gpu-tests": gpu.tests,
 }
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(any(codes))
     repeats, pause = (2, 0.0) if told.quick else (7, 0.1)
     options = Options(told.quick, told.repeats or repeats, told.limit, pause, told.out)
-    device = gpu.device() if told.verb in ELSEWHERE else "cpu"
+    device = gpu.name() if told.verb in ELSEWHERE else "cpu"
     found = write(told.verb, {**VERBS, **ELSEWHERE}[told.verb](options), options, device)
     print(*tables.of(told.verb, found["cases"]), sep="\n")
     return 0

@@ -44,7 +44,7 @@ TESTS = [
 ]
 
 
-def device() -> str:
+def name() -> str:
     """The accelerator, or the CPU where there is none."""
     import torch
 
@@ -53,16 +53,21 @@ def device() -> str:
 
 def measure(options: Options) -> dict[str, Any]:
     """Seconds of every case, resident on the device, synchronised before the clock is read."""
+    torch = _torch(options)
+    cases: dict[str, Any] = {}
+    for title, shape in (QUICK if options.quick else SHAPES).items():
+        data = _data(torch, name(), *shape)
+        cases |= {f"{title} {what}": case for what, case in _cases(torch, data, options.repeats).items()}
+    return cases
+
+
+def _torch(options: Options) -> Any:
+    """torch, if there is an accelerator or a quick look is enough."""
     import torch
 
-    if device() == "cpu" and not options.quick:
+    if name() == "cpu" and not options.quick:
         raise SystemExit("benchmarks: no accelerator here; --quick tries the code on the CPU.")
-    cases: dict[str, Any] = {}
-    for name, shape in (QUICK if options.quick else SHAPES).items():
-        data = _data(torch, device(), *shape)
-        cases |= {f"{name} {what}": case for what, case in _cases(torch, data, options.repeats).items()}
-    cases["stream"] = _stream(torch, device(), options)
-    return cases
+    return torch
 
 
 def _data(torch: Any, device: str, n: int, d: int, classes: int, m: int) -> tuple[Any, ...]:
@@ -201,8 +206,9 @@ def _changed(a: Any, b: Any) -> float:
     return 1 - float((a[:, :, None] == b[:, None, :]).any(dim=2).double().mean())
 
 
-def _stream(torch: Any, device: str, options: Options) -> dict[str, Any]:
+def stream(options: Options) -> dict[str, Any]:
     """A host array computed on the device: whole, and in blocks when the device is nearly full."""
+    torch, device = _torch(options), name()
     n, d, classes, m = (QUICK if options.quick else SHAPES)["imagenet"]
     X, y, queries, _ = (array.cpu().numpy() for array in _data(torch, device, n, d, classes, m))
     found: dict[str, Any] = {"shape": [n, d, classes], "queries": m, "gigabytes": X.nbytes / 1e9}
@@ -218,7 +224,7 @@ def _stream(torch: Any, device: str, options: Options) -> dict[str, Any]:
             found[f"{way}: answers"] = model.predict(queries).tolist()
             del ballast
     whole, blocks = (np.array(found.pop(f"{way}: answers")) for way in ("whole", "in blocks"))
-    return found | {"same answers": float(np.mean(whole == blocks))}
+    return {"stream": found | {"same answers": float(np.mean(whole == blocks))}}
 
 
 def _ballast(torch: Any, free: float) -> Any:

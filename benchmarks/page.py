@@ -45,14 +45,15 @@ dimensions, float32; each in a process of its own:""",
 Data on the device before the clock starts, synchronised before it stops. `tf32` and `float32` are torch's \
 own setting (`torch.set_float32_matmul_precision("high")` and `"highest"`), which hubless follows. The \
 bare products are those of Eq. 6 and the move, class by class; hubless needs fewer, since products are \
-symmetric and many objects are nobody's target. `product and topk` is what one writes without a library. \
-The last case is an array of the host with `device="cuda"`: whole on the device, and in blocks while \
-another tensor leaves too little room for it; its clock includes the checks and copies of the host.""",
+symmetric and many objects are nobody's target. `product and topk` is what one writes without a library.""",
+    "gpu-stream": """\
+An array of the host with `device="cuda"`: whole on the device, and in blocks while another tensor leaves \
+too little room for it; its clock includes the checks and copies of the host.""",
     "gpu-tests": """\
 The tests of this repository that need an accelerator, run on it (`python -m benchmarks gpu-tests`); the \
 same code runs on torch's CPU in every run of the tests:""",
 }
-TITLES = {"gpu": "GPU", "gpu-tests": "Tests on the GPU"}
+TITLES = {"gpu": "GPU", "gpu-stream": "Arrays of the host on the GPU", "gpu-tests": "Tests on the GPU"}
 DRAWINGS = {
     "search": "Seconds of every exact search over those of the bare product.",
     "fit": "Seconds of fits and learners over those of the bare products.",

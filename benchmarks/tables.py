@@ -159,6 +159,7 @@ SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "growth": _growth,
     "memory": _memory,
     "gpu": _gpu,
+    "gpu-stream": _gpu,
     "gpu-tests": _tests,
 }
 

@@ -203,16 +203,6 @@ def kth_smallest(values: Array, k: int) -> Array:
     return xp.sort(values, axis=1)[:, k - 1]
 
 
-def running_max(values: Array) -> Array:
-    """The largest value up to each place of a row, along the second axis."""
-    xp = namespace(values)
-    if compat.is_numpy_namespace(xp):
-        return np.maximum.accumulate(values, axis=1)
-    if compat.is_torch_namespace(xp):
-        return values.cummax(dim=1).values
-    return convert(np.maximum.accumulate(to_numpy(values), axis=1), values)
-
-
 def true_positions(mask: Array) -> tuple[Array, Array]:
     """Row and column of every true cell, in row-major order."""
     xp, width = namespace(mask), mask.shape[1]

@@ -15,7 +15,6 @@ from .arrays import (
     namespace,
     pick_blocks,
     put,
-    running_max,
     take_rows,
     tally,
     true_positions,
@@ -130,24 +129,21 @@ def ranked(
     value = xp.take_along_axis(value, order, axis=1)
     column = xp.where(is_cell, xp.reshape(take_rows(cells.column, flat), (m, width)), -1)
     column = xp.take_along_axis(column, order, axis=1)
-    error = xp.where(is_cell, xp.reshape(take_rows(error, flat), (m, width)), 0.0)
-    error = xp.take_along_axis(error, order, axis=1)
+    # one error for the cells of a row: with errors of their own, places that are not neighbours could not be
+    # told apart by those between them
+    error = xp.max(xp.where(is_cell, xp.reshape(take_rows(error, flat), (m, width)), 0.0), axis=1)
     close = _close(xp, value, error, k) & is_cell[:, 1:]
     if bool(xp.any(close)):
         column = _settled(xp, column, close, direct)
     return column[:, :k]
 
 
-# Between places i and i + 1 the order is certain if max_{j ≤ i} (v_j + e_j) < min_{j > i} (v_j − e_j): not
-# neighbouring places alone, since a far one may have a large error.
 def _close(xp: Any, value: Array, error: Array, k: int) -> Array:
-    """Places whose value the product cannot tell from that of a later place; (m, width − 1).
+    """Places whose value the product cannot tell from that of the next place; (m, width − 1).
 
     Beyond the first k places only those count that hang together with the k-th.
     """
-    highest = running_max(value + error)[:, :-1]
-    lowest = -xp.flip(running_max(xp.flip(error - value, axis=1)), axis=1)[:, 1:]
-    close = ~(lowest > highest)
+    close = ~(value[:, 1:] - value[:, :-1] > 2 * error[:, None])
     hangs = xp.cumulative_sum(xp.astype(~close[:, k - 1 :], xp.int64), axis=1) == 0
     return xp.concat([close[:, : k - 1], hangs], axis=1)
 
