@@ -10,8 +10,8 @@ What the numbers mean
 - Indices are int64 row numbers of `objects`; distances have the precision of the input.
 - An object equal to a query is an ordinary neighbour at distance 0. `exclude_self` leaves object i out of
   the neighbours of query i by its number, so that an exact duplicate of query i stays in.
-- Memory beside input and output is bounded, whatever the numbers of queries and objects: a few blocks of
-  QUERY_ROWS × OBJECT_ROWS numbers per thread, and one number per object.
+- Memory beside input and output is bounded, whatever the numbers of queries and objects: about twice
+  QUERY_ROWS × OBJECT_ROWS numbers for all threads together, and one number per object.
 """
 
 from typing import Any

@@ -63,7 +63,7 @@ def _tile(n_queries: int, norms: Array) -> tuple[int, int]:
     """Queries and objects of one product."""
     if not is_on_cpu(norms):
         m, n = DEVICE_ROWS
-        return m * max(1, n // norms.shape[0]), n
+        return m * min(8, max(1, n // norms.shape[0])), n  # among few objects more queries fit
     wide = norms.dtype == namespace(norms).float64
     return even_size(n_queries, max(1, QUERY_ROWS // (2 * workers() if wide else workers()))), OBJECT_ROWS
 
