@@ -23,9 +23,14 @@ def is_foreign(value: object) -> bool:
     return bool(compat.is_array_api_obj(value)) and not compat.is_numpy_array(value)
 
 
+def _anchor(array: Array) -> Array:
+    """An array of the library and on the device that `array` is computed with: itself, unless streamed."""
+    return array.anchor if isinstance(array, Streamed) else array
+
+
 def namespace(*arrays: Array) -> Any:
     """The one array library of all arguments; mixtures of libraries or of devices are refused."""
-    arrays = tuple(a.anchor if isinstance(a, Streamed) else a for a in arrays)
+    arrays = tuple(map(_anchor, arrays))
     try:
         xp = compat.array_namespace(*arrays)
     except TypeError as error:
@@ -49,13 +54,13 @@ def describe(array: Array) -> str:
 
 def same_place(a: Array, b: Array) -> bool:
     """Whether two arrays are of one library and on one device."""
-    a, b = (array.anchor if isinstance(array, Streamed) else array for array in (a, b))
+    a, b = _anchor(a), _anchor(b)
     return compat.array_namespace(a) is compat.array_namespace(b) and compat.device(a) == compat.device(b)
 
 
 def device_of(array: Array) -> Any:
     """Where an array is computed."""
-    return compat.device(array.anchor if isinstance(array, Streamed) else array)
+    return compat.device(_anchor(array))
 
 
 def to_numpy(array: Array) -> np.ndarray:
@@ -81,7 +86,7 @@ def _received(array: Array) -> np.ndarray:
 
 def convert(array: Array, like: Array) -> Array:
     """`array` in the library and on the device of `like`; untouched where it is there already."""
-    like = like.anchor if isinstance(like, Streamed) else like
+    like = _anchor(like)
     xp, device = compat.array_namespace(like), compat.device(like)
     if compat.is_array_api_obj(array) and same_place(array, like):
         return array
@@ -140,7 +145,7 @@ def fits(array: np.ndarray, anchor: Array) -> bool:
 
 def is_on_cpu(array: Array) -> bool:
     """Whether the processor itself computes with `array`."""
-    array = array.anchor if isinstance(array, Streamed) else array
+    array = _anchor(array)
     return not (compat.is_torch_array(array) and array.is_cuda)
 
 

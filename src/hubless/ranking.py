@@ -115,13 +115,13 @@ def ranked(
     width = max(widest, k)
     if m > 1 and (too_many(cells, cells.row.shape[0]) or too_many(cells, m * width // 4)):
         return None
+    if widest == 0:
+        return xp.full((m, k), -1, dtype=xp.int64, device=compat.device(sizes))
     # a row of cells each, in order of value, what is left of a row filled with columns −1 at infinity
     step = xp.arange(width, dtype=xp.int64, device=compat.device(sizes))
     starts = xp.cumulative_sum(sizes, include_initial=True)[:-1]
     is_cell = step[None, :] < sizes[:, None]
     flat = xp.reshape(xp.where(is_cell, starts[:, None] + step[None, :], 0), (-1,))
-    if widest == 0:
-        return xp.full((m, k), -1, dtype=xp.int64, device=compat.device(sizes))
     value = xp.reshape(take_rows(xp.astype(cells.value, xp.float64), flat), (m, width))
     value = xp.where(is_cell, value, xp.inf)
     value = xp.where(xp.isnan(value), xp.inf, value)

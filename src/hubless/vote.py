@@ -4,7 +4,7 @@ from typing import Any
 
 import array_api_compat as compat
 
-from .arrays import Array, count, namespace
+from .arrays import Array, namespace, tally
 from .threads import blocks
 
 CELLS = 1 << 22  # votes held at once
@@ -27,7 +27,7 @@ def _tally(xp: Any, labels: Array, n_classes: int, weights: Array | None) -> Arr
     row = xp.arange(m, dtype=labels.dtype, device=compat.device(labels))[:, None]
     cell = xp.reshape(row * n_classes + labels, (-1,))
     weights = None if weights is None else xp.reshape(weights, (-1,))
-    return xp.reshape(count(cell, m * n_classes, weights), (m, n_classes))
+    return xp.reshape(tally(cell, m * n_classes, weights), (m, n_classes))
 
 
 # ŷ = y_j for the first neighbour j whose class has the most votes, so that a tie goes to the class whose
