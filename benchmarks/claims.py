@@ -33,14 +33,9 @@ REASONS = {  # by what was asked: why it was not reached
         "Our own LMNN is fast, and a fit takes hardly longer than its bare products: they alone would have "
         "to be several times as fast."
     ),
-    "at most 0.250 s": (
-        "An earlier ranking of the candidates took 0.235 s in all, but was not exact for objects of very "
-        "different norms. The first exact one, which is measured here, scans the candidates twice; the "
-        "present one takes a maximum instead and has not been measured yet."
-    ),
     "at most 0.003 s": (
         "At this size the host cannot keep the GPU busy: a fit starts about 300 operations, each of which "
-        "takes the host more than 20 microseconds, while the products take one millisecond in all."
+        "takes the host some 20 microseconds, while the products take one millisecond in all."
     ),
 }
 
