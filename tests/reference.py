@@ -191,6 +191,10 @@ def scale(X, g, weights=None, later=None):
     return np.array([mu + g * (z - mu) for z in (X if later is None else later[0])])
 
 
+def unit(Z):
+    return np.array([z / np.sqrt(sum(value**2 for value in z)) if any(z) else z for z in Z])
+
+
 def shrink(X, y, step, weights=None, later=None):
     means = class_means(X, y, weights)
     Z, classes = (X, y) if later is None else later

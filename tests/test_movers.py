@@ -35,6 +35,7 @@ from hubless.movers import (
     Smooth,
     Stay,
     Steer,
+    Unit,
     Whiten,
 )
 from hubless.movers.points import Points
@@ -99,6 +100,17 @@ PLAIN = {
     "regress": (Regress(Ridge(alpha=2.0), 2), regressed),
     "chain": (Chain([Shrink(0.4), Scale(0.5)]), halved_shrunk),
 }
+
+
+def test_unit_is_what_plain_loops_say(blobs, asarray):
+    """It alone knows the origin, so it is no part of the table above."""
+    X, y, queries = blobs
+    X[3] = 0
+    mover = Unit()
+    moved = mover.fit_transform(asarray(X), asarray(y))
+    np.testing.assert_allclose(to_numpy(moved), reference.unit(X), rtol=1e-12)
+    np.testing.assert_allclose(to_numpy(mover.move(asarray(queries))), reference.unit(queries), rtol=1e-12)
+    np.testing.assert_array_equal(to_numpy(mover.transform(asarray(queries))), queries)
 
 
 def moved_by_ridge(X, y, weights, toward, later):
@@ -706,7 +718,7 @@ TWO_TRANSFORMS = (
     "(TargetEncoder is scikit-learn's precedent)"
 )
 CHECKED = [
-    *(Stay(), Scale(), Shrink(), Smooth(3, "distance"), MoveLabeled(toward="identity"), LabelRidge()),
+    *(Stay(), Scale(), Unit(), Shrink(), Smooth(3, "distance"), MoveLabeled(toward="identity"), LabelRidge()),
     *(Balance(), Steer(), Whiten(), Denoise(), KernelMove(), Regress()),
     Chain([Whiten(), Shrink(), Balance(), Steer()]),
     MoveLabeledClassifier(mover=Chain([Whiten(), Shrink()])),

@@ -4,7 +4,7 @@ from .bias import Balance, Steer
 from .chain import Chain
 from .metrics import Denoise, Whiten
 from .mover import Mover, Stay
-from .prototypes import Scale, Shrink, Smooth
+from .prototypes import Scale, Shrink, Smooth, Unit
 from .regressors import KernelMove, Regress
 from .ridge import LabelRidge, MoveLabeled
 
@@ -22,5 +22,6 @@ __all__ = [
     "Smooth",
     "Stay",
     "Steer",
+    "Unit",
     "Whiten",
 ]

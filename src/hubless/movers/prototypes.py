@@ -12,7 +12,7 @@ from ..topk import search
 from ..vote import distance_weights
 from .linear import weighted_mean
 from .mover import Mover
-from .points import Points, class_means
+from .points import Points, class_means, squared_norms
 
 
 class Scale(Mover):
@@ -53,6 +53,32 @@ class Scale(Mover):
     def _apply(self, points: Points) -> Points:
         mean = namespace(points.Z).astype(self.mean_, points.Z.dtype)
         return points._replace(Z=mean + float(self.g) * (points.Z - mean))
+
+
+# z' = z / ‖z‖
+class Unit(Mover):
+    """Bring labeled objects to length 1: after another mover, for an index that compares by cosine.
+
+    Queries of length 1 then find by Euclidean distance what such an index finds. A zero stays one.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from hubless.movers import Unit
+    >>> Unit().fit_transform([[0.0, 2.0], [3.0, 4.0]], [0, 1]).tolist()
+    [[0.0, 1.0], [0.6, 0.8]]
+    """
+
+    _uses_labels = False
+
+    def _apply(self, points: Points) -> Points:
+        xp, Z = namespace(points.Z), points.Z
+        norms = xp.sqrt(squared_norms(Z))
+        norms = xp.astype(xp.where(norms > 0, norms, 1.0), Z.dtype)
+        return points._replace(Z=Z / norms[:, None])
 
 
 class Shrink(Mover):
@@ -139,7 +165,8 @@ class Smooth(Mover):
         return self._toward(points, first_targets(points.targets, self.n_neighbors))
 
     def _apply(self, points: Points) -> Points:
-        found = _nearest_of_class(points.Z, points.codes, self.objects_, self.codes_, self.n_neighbors)
+        k = min(self.n_neighbors, self.objects_.shape[0])
+        found = _nearest_of_class(points.Z, points.codes, self.objects_, self.codes_, k)
         return self._toward(points, found)
 
     def _toward(self, points: Points, neighbors: Array) -> Points:

@@ -5,7 +5,9 @@ from typing import Any
 from ..arrays import Array, convert, namespace
 from ..devices import host_like, to_device
 from ..inputs import check_alpha, check_choice, check_count, check_fraction, check_points, check_weights
+from ..moments import moments_of_pairs, moments_of_targets
 from ..targets import first_targets
+from .again import LearnsAgain
 from .linear import centre, learned, move, problem_of_pairs, problem_of_targets, weighted_mean
 from .mover import Exit, Mover
 from .points import Points, class_means
@@ -13,7 +15,7 @@ from .points import Points, class_means
 PULLS = ("zero", "identity")
 
 
-class MoveLabeled(Mover):
+class MoveLabeled(LearnsAgain):
     """Move labeled objects toward the objects they should be neighbours of; queries stay (Eq. 4-7).
 
     z' = μ + W (z − μ), where W = XJXᵀ (XKXᵀ + λI)⁻¹ solves the ridge regression from each object's nearest
@@ -34,6 +36,9 @@ class MoveLabeled(Mover):
     device : str, default=None
         "cuda", say, computes arrays of the host there (with torch), in blocks if they do not fit; results are
         on the host. None computes where the data is.
+    keep_moments : bool, default=False
+        Keep the moments of the pairs, 2 d² numbers: all that `with_alpha` and `merge` need to learn again
+        without the data.
 
     Attributes
     ----------
@@ -42,6 +47,10 @@ class MoveLabeled(Mover):
     mean_ : array of shape (d,)
     alpha_ : float
         The λ used.
+    moments_ : hubless.moments.Moments; only with `keep_moments`
+        Sums over the pairs about the centre, in NumPy and float64.
+    mean_weight_ : float; only with `keep_moments`
+        How many objects the centre is the mean of, or the sum of their weights.
     n_singletons_ : int
         Objects without a target, alone in their class. They are moved all the same.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -69,12 +78,14 @@ class MoveLabeled(Mover):
         center: bool = True,
         toward: str = "zero",
         device: str | None = None,
+        keep_moments: bool = False,
     ) -> None:
         self.alpha = alpha
         self.n_targets = n_targets
         self.center = center
         self.toward = toward
         self.device = device
+        self.keep_moments = keep_moments
 
     def fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> "MoveLabeled":
         """Learn the map from pairs that you have: objects[i] should move toward queries[i].
@@ -99,12 +110,13 @@ class MoveLabeled(Mover):
             )
         weights = check_weights(sample_weight, objects)
         mean = centre(objects, weights, self.center)
-        self._keep(problem_of_pairs(queries, objects, weights, mean), mean, objects)
+        problem = problem_of_pairs(queries, objects, weights, mean)
+        self._keep(problem, mean, objects)
         self.exit_, self.n_singletons_ = Exit(mean, 1.0, None), 0
+        if self.keep_moments:
+            found = problem.moments or moments_of_pairs(queries, objects, weights, mean)
+            self._keep_moments(found, objects, weights)
         return host_like(self, self.device)
-
-    def _keep(self, problem: Any, mean: Array, like: Array) -> None:
-        self.W_, self.mean_, self.alpha_ = learned(problem, mean, check_alpha(self.alpha), like, self.toward)
 
     def _check(self) -> None:
         check_alpha(self.alpha)
@@ -117,7 +129,12 @@ class MoveLabeled(Mover):
     def _estimate(self, points: Points) -> None:
         mean = centre(points.X, points.weights, self.center)
         targets = first_targets(points.targets, self.n_targets)
-        self._keep(problem_of_targets(points.X, targets, points.weights, mean, Z=points.Z), mean, points.X)
+        about = (points.X, targets, points.weights, mean)
+        problem = problem_of_targets(*about, Z=points.Z)
+        self._keep(problem, mean, points.X)
+        if self.keep_moments:
+            found = problem.moments or moments_of_targets(*about, Z=points.Z)
+            self._keep_moments(found, points.X, points.weights)
 
     def _apply(self, points: Points) -> Points:
         W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
