@@ -1,0 +1,186 @@
+"""Vectors in Parquet and Arrow files: a column of lists, fixed in size or not, beside columns of any kind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .file_store import FileStore, Rows
+from .store import ROWS, Batch, Facts, StoreError, need
+
+
+class ArrowFile(FileStore):
+    """A Parquet (.parquet), Arrow (.arrow, .ipc) or Feather file with a column of vectors."""
+
+    def _open(self) -> Rows:
+        pa, dataset = need("pyarrow", "files"), need("pyarrow.dataset", "files")
+        kind = "parquet" if self.path.suffix.lower() == ".parquet" else "ipc"
+        try:
+            table = dataset.dataset(self.path, format=kind)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"{self.path} is not a {kind} file: {error}") from error
+        name = vector_column(table.schema, self.vector, self.name)
+        kept = table.schema.field(name).type.value_type
+        dimension = _dimension(table, name, self.name)
+        facts = Facts(
+            f"{kind} file",
+            None,
+            dimension,
+            table.count_rows(),
+            str(np.dtype(kept.to_pandas_dtype())),
+            "none: every vector is compared",
+        )
+        self._table, self._column = table, name
+
+        def rows(where: Any, columns: list[str]) -> Any:
+            numbers = np.arange(where.start, where.stop) if isinstance(where, slice) else where
+            return table.take(pa.array(numbers, pa.int64()), columns=columns)
+
+        def column(other: str) -> Callable[[Any], list[Any]]:
+            whole: list[Any] = []
+
+            def values(where: Any) -> list[Any]:
+                if not whole:
+                    whole.append(table.to_table(columns=[other])[other].combine_chunks())
+                if isinstance(where, slice):
+                    return whole[0].slice(where.start, where.stop - where.start).to_pylist()
+                return whole[0].take(pa.array(where, pa.int64())).to_pylist()
+
+            return values
+
+        def vectors(where: Any) -> np.ndarray:
+            return as_matrix(rows(where, [name])[name], dimension, self.name)
+
+        columns = {other: column(other) for other in table.schema.names if other != name}
+        return Rows(facts, vectors, vectors, columns)
+
+    def batches(self, columns: Any = (), size: int = ROWS) -> Iterator[Batch]:
+        """Read front to back, without jumping."""
+        facts, ids, start = self.facts(), self._all_ids(), 0
+        for found in self._table.to_batches(columns=[self._column], batch_size=size):
+            for first in range(0, found.num_rows, size):
+                piece = found.slice(first, size)
+                part = slice(start, start + piece.num_rows)
+                start += piece.num_rows
+                vectors = as_matrix(piece.column(self._column), facts.dimension, self.name)
+                vectors = np.asarray(vectors, dtype=np.float64 if facts.dtype == "float64" else np.float32)
+                yield Batch(ids[part], vectors, self._columns(columns, part))
+
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Callable[[Batch, np.ndarray], None]]:
+        pa = need("pyarrow", "files")
+        facts = blue.facts()
+        schema, name = blue._table.schema, blue._column
+        place = schema.names.index(name)
+        with open(part, "wb") as file, _sink(file, schema, part) as sink:
+            others = _Pieces(blue._table, ROWS)
+
+            def append(batch: Batch, moved: np.ndarray) -> None:
+                rows = others.take(len(moved))
+                column = as_column(pa, moved, schema.field(name).type, facts.dtype)
+                sink.write_table(rows.set_column(place, schema.field(name), column))
+
+            yield append
+
+
+class _Pieces:
+    """The rows of a table front to back, in pieces of any length."""
+
+    def __init__(self, table: Any, size: int) -> None:
+        self.source, self.rest = table.to_batches(batch_size=size), None
+        self.pa = need("pyarrow", "files")
+        self.schema = table.schema
+
+    def take(self, count: int) -> Any:
+        """The next rows, a table."""
+        found: list[Any] = [] if self.rest is None else [self.rest]
+        while sum(piece.num_rows for piece in found) < count:
+            found.append(next(self.source))
+        table = self.pa.Table.from_batches(found, self.schema)
+        rest = table.slice(count)
+        self.rest = rest.combine_chunks().to_batches()[0] if rest.num_rows else None
+        return table.slice(0, count)
+
+
+def _sink(file: Any, schema: Any, part: Path) -> Any:
+    if part.suffix.lower() == ".parquet":
+        return need("pyarrow.parquet", "files").ParquetWriter(file, schema)
+    return need("pyarrow", "files").ipc.new_file(file, schema)
+
+
+def vector_column(schema: Any, asked: str | None, name: str) -> str:
+    """Which column of an Arrow schema holds the vectors."""
+    types = need("pyarrow", "files").types
+    found = [
+        field.name
+        for field in schema
+        if (
+            types.is_fixed_size_list(field.type)
+            or types.is_list(field.type)
+            or types.is_large_list(field.type)
+        )
+        and types.is_floating(field.type.value_type)
+    ]
+    if asked is not None and asked not in found:
+        raise StoreError(
+            f"{name} has no column of vectors {asked!r}; columns of numbers in lists are {found}."
+        )
+    if asked is None and len(found) != 1:
+        raise StoreError(f"name the column of {name} that holds the vectors (--vector); it could be {found}.")
+    return asked or found[0]
+
+
+def as_matrix(column: Any, dimension: int, name: str) -> np.ndarray:
+    """A column of lists as a matrix, without a copy where there is no null; a null is a row of NaN."""
+    chunks = [column] if not hasattr(column, "chunks") else column.chunks
+    return (
+        np.concatenate([_matrix(chunk, dimension, name) for chunk in chunks])
+        if chunks
+        else np.empty((0, dimension), np.float32)
+    )
+
+
+def _matrix(chunk: Any, dimension: int, name: str) -> np.ndarray:
+    there = np.asarray(chunk.is_valid())
+    flat = chunk.flatten().to_numpy(zero_copy_only=False)  # without the values of nulls
+    if not hasattr(chunk.type, "list_size"):
+        lengths = np.asarray(chunk.drop_null().value_lengths())
+        if (lengths != dimension).any():
+            raise StoreError(
+                f"{name} has vectors of {sorted(set(lengths.tolist()))[:5]} numbers; they must be alike."
+            )
+    if there.all():
+        return flat.reshape(-1, dimension)
+    matrix = np.full((len(chunk), dimension), np.nan, dtype=flat.dtype)
+    matrix[there] = flat.reshape(-1, dimension)
+    return matrix
+
+
+def as_column(pa: Any, moved: np.ndarray, kind: Any, dtype: str) -> Any:
+    """A matrix as a column of the type that the original has; rows of NaN are nulls."""
+    missing = np.isnan(moved).any(axis=1)
+    flat = pa.array(np.ascontiguousarray(moved, dtype=dtype).reshape(-1))
+    if hasattr(kind, "list_size"):
+        return pa.FixedSizeListArray.from_arrays(
+            flat, type=kind, mask=pa.array(missing) if missing.any() else None
+        )
+    offsets = np.arange(len(moved) + 1) * moved.shape[1]
+    large = need("pyarrow", "files").types.is_large_list(kind)
+    make, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
+    return make.from_arrays(
+        pa.array(offsets.astype(width)), flat, type=kind, mask=pa.array(missing) if missing.any() else None
+    )
+
+
+def _dimension(table: Any, name: str, path: str) -> int:
+    """Length of the vectors: of the type, or of the first one."""
+    kind = table.schema.field(name).type
+    if hasattr(kind, "list_size"):
+        return int(kind.list_size)
+    for batch in table.to_batches(columns=[name], batch_size=ROWS):
+        lengths = batch.column(0).drop_null().value_lengths()
+        if len(lengths):
+            return int(lengths[0].as_py())
+    raise StoreError(f"{path} holds no vector, so their length is not known.")

@@ -1,0 +1,299 @@
+"""What stores that are files share: how they are replaced, and rows that go by their number.
+
+A subclass opens its file (`_open`) and says how a moved copy is written (`_writer`).
+"""
+
+import os
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..neighbors import nearest
+from .items import Items
+from .store import ROWS, Batch, Facts, Mark, Store, StoreError
+from .switch import (
+    fingerprint,
+    forget_marks,
+    free_name,
+    locked,
+    marks_of,
+    put_in_place,
+    read_mark,
+    settle,
+    write_mark,
+)
+
+
+@dataclass
+class Rows:
+    """An open file: rows by number."""
+
+    facts: Facts
+    read: Callable[[slice], np.ndarray]  # vectors of some rows, (n, d)
+    take: Callable[[np.ndarray], np.ndarray]  # vectors by row number, (n, d)
+    columns: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # values of a slice or row numbers
+
+
+class FileStore(Store):
+    """Vectors in a file, or in a folder of files."""
+
+    written_at_once = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        vector: str | None = None,
+        id: str | None = None,
+        metric: str | None = None,
+        items: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self.name = str(self.path)
+        self.vector, self.id, self.metric, self.items = vector, id, metric, items
+        self._rows: Rows | None = None
+        self._places: dict[Any, int] | None = None
+        self._write: Any = None
+
+    @abstractmethod
+    def _open(self) -> Rows:
+        """The file, to be read."""
+
+    @abstractmethod
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Callable[[Batch, np.ndarray], None]]:
+        """What appends rows of blue with other vectors to a new file; whole when it is closed."""
+
+    # --- to read -------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def facts(self) -> Facts:
+        return self._opened().facts
+
+    def mark(self) -> Mark | None:
+        return read_mark(self.path)
+
+    def state(self) -> str:
+        """Its content, of which a large file tells but samples, and when it was last written to."""
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        return f"{fingerprint(self.path)} {max((file.stat().st_mtime_ns for file in files), default=0)}"
+
+    def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
+        rows, ids = self._opened(), self._all_ids()
+        for start in range(0, rows.facts.count, size):
+            part = slice(start, min(start + size, rows.facts.count))
+            yield Batch(ids[part], _as_float(rows.read(part)), self._columns(columns, part))
+
+    def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
+        rows, places = self._opened(), self._places_of(ids)
+        places = places[places >= 0]
+        return Batch(self._all_ids()[places], _as_float(rows.take(places)), self._columns(columns, places))
+
+    def holds(self, ids: np.ndarray) -> np.ndarray:
+        return self._places_of(ids) >= 0
+
+    def search(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """By comparing with every row."""
+        rows = self._opened()
+        count, metric = rows.facts.count, rows.facts.metric or "l2"
+        found = exhaustive(queries, _as_float(rows.read(slice(0, count))), min(k, count), metric)
+        return np.asarray(self._all_ids()[found])
+
+    def _opened(self) -> Rows:
+        if self._rows is None:
+            if not self.path.exists():
+                raise StoreError(f"{self.path} is not there. Give a file or a folder with vectors.")
+            rows = self._open()
+            if self.items is not None:
+                table = Items.read(self.items, rows.facts.count)
+                rows.columns |= {name: _picker(values) for name, values in table.columns.items()}
+            if self.metric is not None and rows.facts.metric not in (None, self.metric):
+                raise StoreError(
+                    f"{self.path} compares by {rows.facts.metric}; got metric={self.metric!r}. Leave it out."
+                )
+            facts = replace(rows.facts, metric=rows.facts.metric or self.metric, columns=tuple(rows.columns))
+            self._rows = replace(rows, facts=facts)
+        return self._rows
+
+    def _columns(self, names: Sequence[str], part: Any) -> dict[str, list[Any]]:
+        known = self._opened().columns
+        for name in names:
+            if name not in known:
+                raise StoreError(f"{self.name} has no column {name!r}; it has {list(known) or 'none'}.")
+        return {name: list(known[name](part)) for name in names}
+
+    def _all_ids(self) -> np.ndarray:
+        rows = self._opened()
+        column = self.id or ("id" if "id" in rows.columns else None)
+        if column is None:
+            return np.arange(rows.facts.count, dtype=np.int64)
+        return as_ids(self._columns([column], slice(0, rows.facts.count))[column], self.name)
+
+    def _places_of(self, ids: Sequence[Any] | np.ndarray) -> np.ndarray:
+        """Row numbers of ids, -1 for those that are not there."""
+        if self._places is None:
+            self._places = {value: place for place, value in enumerate(self._all_ids().tolist())}
+        asked = np.asarray(ids, dtype=object).tolist()
+        return np.array([self._places.get(value, -1) for value in asked], dtype=np.int64)
+
+    # --- to build beside it, and to switch -----------------------------------------------------------------
+
+    def beside(self, name: str) -> "FileStore":
+        """The file of this name in the same folder, or at a path, which has a / in it."""
+        path = self._path_of(name)
+        if path.suffix != self.path.suffix:
+            path = path.with_name(path.name + self.path.suffix)
+        return type(self)(path, vector=self.vector, id=self.id, metric=self.metric, items=self.items)
+
+    def _path_of(self, name: str) -> Path:
+        path = Path(name).expanduser()
+        return self.path.with_name(name) if path.name == name else path.absolute()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        with locked(self.path):
+            try:
+                yield
+            finally:
+                self._give_up()
+                _delete(self._part())
+                forget_marks(self.path)
+
+    def _give_up(self) -> None:
+        """Close what did not get to its end, as it is."""
+        if self._write is not None:
+            (writer, _), self._write = self._write, None
+            stopped = StoreError("it was stopped")
+            with suppress(Exception):  # a full disk is full still, and was told already
+                writer.__exit__(StoreError, stopped, None)
+
+    def _part(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.hubless-part{self.path.suffix}")
+
+    def begin(self, blue: Any, mark: Mark) -> None:
+        self._done = False
+        if self.path.exists():
+            own = self.mark()
+            if own is None or (own.model, own.source) != (mark.model, mark.source):
+                told = "was not made by hubless" if own is None else f"is of model {own.model[:12]}"
+                raise StoreError(f"{self.path} is there and {told}. Give another name, or remove it.")
+            self._done = own.done and own.state == blue.state()
+        if not self._done:
+            _delete(self._part())
+            writer = self._writer(blue, self._part())
+            self._write = (writer, writer.__enter__())
+
+    def stale(self, batch: Batch, moved: np.ndarray) -> np.ndarray:
+        return np.full(len(batch.ids), not self._done)
+
+    def write(self, batch: Batch, moved: np.ndarray) -> None:
+        self._write[1](batch, moved)
+
+    def finish(self, blue: Any, mark: Mark) -> None:
+        if self._done:
+            return
+        (writer, _), self._write = self._write, None
+        writer.__exit__(None, None, None)
+        write_mark(self.path, fingerprint(self._part()), mark)
+        if self.path.is_dir():
+            shutil.rmtree(self.path)  # ours, of an earlier state of blue
+        os.replace(self._part(), self.path)
+        self._forget()
+
+    def settle(self) -> None:
+        known = marks_of(self.path)
+        names = [self._moved(mark) for mark in map(Mark.from_json, known.values()) if mark is not None]
+        for moved in [*names, *self.path.parent.glob(f"{self.path.stem}.moved-*{self.path.suffix}")]:
+            settle(self._original(), moved, lambda path: fingerprint(path) in known)
+
+    def promote(self, green: Any) -> str:
+        mark = green.mark()
+        if self.state() != mark.state:
+            raise StoreError(f"{self.name} changed since {green.name} was made. Apply again, then promote.")
+        kept = self._original()
+        write_mark(self.path, fingerprint(green.path), replace(mark, original=str(kept)))
+        put_in_place(green.path, self.path, kept)
+        forget_marks(green.path)
+        self._forget()
+        return str(kept)
+
+    def rollback(self) -> str:
+        mark = self.mark()
+        if mark is None or mark.original is None:
+            raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
+        kept, content = Path(mark.original), fingerprint(self.path)
+        moved = free_name(self._moved(mark), self.path)
+        if not kept.exists():
+            raise StoreError(f"the original, {kept}, is not there any more: {self.name} stays as it is.")
+        write_mark(moved, content, replace(mark, original=None))
+        put_in_place(kept, self.path, moved)
+        self._forget()
+        return str(moved)
+
+    def _original(self) -> Path:
+        """Where the original is kept, once promoted."""
+        return self.path.with_name(f"{self.path.stem}.original{self.path.suffix}")
+
+    def _moved(self, mark: Mark) -> Path:
+        """Where the moved copy is kept, once rolled back."""
+        return self.path.with_name(f"{self.path.stem}.moved-{mark.model[:8]}{self.path.suffix}")
+
+    def _forget(self) -> None:
+        self._rows = self._places = None
+
+
+def exhaustive(queries: np.ndarray, vectors: np.ndarray, k: int, metric: str) -> np.ndarray:
+    """Row numbers of the k nearest by a metric, comparing with every row; (n, k)."""
+    there = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    queries, vectors = np.asarray(queries, dtype=vectors.dtype), vectors[there]
+    if metric == "l2":
+        found = nearest(queries, vectors, k, return_distance=False)
+    else:  # −⟨x, z⟩ is ½‖x − z‖² up to −½‖z‖², which one more column of the stored side makes up for
+        norms = np.linalg.norm(vectors, axis=1)
+        if metric == "cosine":
+            vectors = vectors / np.where(norms > 0, norms, 1)[:, None]
+            norms = np.where(norms > 0, 1.0, 0.0)
+        lift = np.sqrt(np.maximum(norms.max() ** 2 - norms**2, 0)).astype(vectors.dtype)
+        queries = np.column_stack([queries, np.zeros(len(queries), queries.dtype)])
+        found = nearest(queries, np.column_stack([vectors, lift]), k, return_distance=False)
+    return np.asarray(there[found])
+
+
+def as_ids(values: Sequence[Any], name: str) -> np.ndarray:
+    """Ids as an array of int64, or of texts; StoreError where two are alike or one is missing."""
+    ids = np.asarray(values, dtype=object)
+    if any(value is None for value in values):
+        raise StoreError(f"{name} has rows without an id. Name a column in which every row has one.")
+    if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
+        ids = ids.astype(np.int64)
+    else:
+        ids = np.array([str(value) for value in values] + [None], dtype=object)[:-1]
+    doubled = len(ids) - len(set(ids.tolist()))
+    if doubled:
+        raise StoreError(
+            f"{name} has {doubled} rows whose id another row has too. Name a column of unique ids."
+        )
+    return ids
+
+
+def _as_float(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors, dtype=np.float64 if vectors.dtype == np.float64 else np.float32)
+
+
+def _picker(values: list[Any]) -> Callable[[Any], list[Any]]:
+    return lambda part: values[part] if isinstance(part, slice) else [values[i] for i in part]
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,246 @@
+"""Vectors in plain files: .npy (mapped, not read), .npz, the HDF5 of ann-benchmarks, folders of parts."""
+
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .file_store import FileStore, Rows
+from .store import ROWS, Batch, Facts, StoreError, need
+
+Append = Callable[[Batch, np.ndarray], None]
+
+
+def facts_of(kind: str, vectors: Any, metric: str | None = None) -> Facts:
+    """Facts of a matrix of numbers; StoreError for anything else."""
+    shape, dtype = tuple(vectors.shape), np.dtype(vectors.dtype)
+    if len(shape) != 2 or dtype.kind != "f":
+        raise StoreError(
+            f"vectors are a matrix of floating-point numbers, one row each; got {dtype} of shape {shape}."
+        )
+    return Facts(kind, metric, shape[1], shape[0], dtype.name, "none: every vector is compared")
+
+
+class NpyFile(FileStore):
+    """A matrix in a .npy file; ids are row numbers, or a column of `items`."""
+
+    def _open(self) -> Rows:
+        try:
+            vectors = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            raise StoreError(f"{self.path} is not a matrix in NumPy's format: {error}") from error
+        facts = facts_of("npy file", vectors)
+        return Rows(facts, lambda part: np.asarray(vectors[part]), lambda rows: np.asarray(vectors[rows]))
+
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
+        facts = blue.facts()
+        dtype = np.dtype(facts.dtype)
+        with part.open("wb") as file:  # not mapped: a full disk is then an error, not the end of the process
+            head = {
+                "descr": np.lib.format.dtype_to_descr(dtype),
+                "fortran_order": False,
+                "shape": (facts.count, facts.dimension),
+            }
+            np.lib.format.write_array_header_1_0(file, head)
+            yield lambda batch, moved: _write_all(file, moved.astype(dtype))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _write_all(file: Any, rows: np.ndarray) -> None:
+    file.write(np.ascontiguousarray(rows).data)
+
+
+class NpzFile(FileStore):
+    """A .npz file: a matrix, by default "vectors" or the only one, and arrays as long as it, the columns."""
+
+    def _open(self) -> Rows:
+        try:
+            with np.load(self.path, allow_pickle=False) as held:
+                arrays = {name: held[name] for name in held.files}
+        except (ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(f"{self.path} is not a .npz file that is safe to read: {error}") from error
+        key = _pick(arrays, self.vector, self.path)
+        vectors = arrays.pop(key)
+        facts = facts_of("npz file", vectors)
+        self._key, self._other = key, arrays
+        columns = {
+            name: _values(array) for name, array in arrays.items() if array.shape[:1] == (len(vectors),)
+        }
+        return Rows(facts, lambda part: vectors[part], lambda rows: vectors[rows], columns)
+
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
+        facts, kept = blue.facts(), []
+        yield lambda batch, moved: kept.append(moved.astype(facts.dtype))
+        vectors = np.concatenate(kept) if kept else np.empty((0, facts.dimension), facts.dtype)
+        with part.open("wb") as file:
+            arrays: dict[str, Any] = {blue._key: vectors, **blue._other}
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _pick(arrays: dict[str, np.ndarray], asked: str | None, path: Path) -> str:
+    """Which array holds the vectors."""
+    matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind == "f"]
+    name = asked or ("vectors" if "vectors" in matrices else matrices[0] if len(matrices) == 1 else None)
+    if name not in matrices:
+        raise StoreError(f"name the array of {path} that holds the vectors (--vector); it has {matrices}.")
+    return str(name)
+
+
+def _values(array: np.ndarray) -> Callable[[Any], list[Any]]:
+    return lambda part: array[part].tolist()
+
+
+class Hdf5File(FileStore):
+    """An HDF5 file as ann-benchmarks has them: the matrix "train", its metric in the attribute "distance".
+
+    The moved file has "test", the queries, but not "neighbors" and "distances", which are of the original.
+    """
+
+    def _open(self) -> Rows:
+        h5py = need("h5py", "files")
+        try:
+            file = h5py.File(self.path, "r")
+        except OSError as error:
+            raise StoreError(f"{self.path} is not an HDF5 file: {error}") from error
+        key = self.vector or "train"
+        if key not in file:
+            raise StoreError(
+                f"name the dataset of {self.path} that holds the vectors (--vector); it has {list(file)}."
+            )
+        vectors, told = file[key], str(file.attrs.get("distance", ""))
+        metric = {"euclidean": "l2", "angular": "cosine", "ip": "ip", "dot": "ip", "": None}.get(told, told)
+        if metric not in ("l2", "cosine", "ip", None):
+            raise StoreError(f"{self.path} compares by {told}; what can be moved is euclidean or angular.")
+        self._key = key
+
+        def take(rows: np.ndarray) -> np.ndarray:
+            order, back = np.unique(rows, return_inverse=True)  # HDF5 wants rising row numbers
+            return np.asarray(vectors[order])[back]
+
+        return Rows(facts_of("HDF5 file", vectors, metric), lambda part: np.asarray(vectors[part]), take)
+
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
+        h5py, facts = need("h5py", "files"), blue.facts()
+        with h5py.File(blue.path, "r") as old, h5py.File(part, "w") as new:
+            new.attrs.update(old.attrs)
+            for name in set(old) - {blue._key, "neighbors", "distances"}:
+                old.copy(name, new)
+            vectors = new.create_dataset(blue._key, (facts.count, facts.dimension), facts.dtype)
+            place = 0
+
+            def append(batch: Batch, moved: np.ndarray) -> None:
+                nonlocal place
+                vectors[place : place + len(moved)] = moved
+                place += len(moved)
+
+            yield append
+
+
+class Parts(FileStore):
+    """A folder of .npy, .npz, Parquet, Arrow or HDF5 files of one kind, one after the other by name.
+
+    Ids are those of the parts where these have a column of them, else row numbers counted through.
+    """
+
+    def __init__(self, path: Any, *, kinds: dict[str, Any], **options: Any) -> None:
+        super().__init__(path, **options)
+        self.kinds = kinds
+
+    def parts(self) -> list[FileStore]:
+        """The files, in order."""
+        files = [file for file in sorted(self.path.iterdir()) if file.suffix.lower() in self.kinds]
+        suffixes = {file.suffix.lower() for file in files}
+        if len(suffixes) != 1:
+            raise StoreError(
+                f"{self.path} must hold parts of one kind ({', '.join(self.kinds)}); it has "
+                f"{sorted(suffixes) or 'none'}."
+            )
+        options = {"vector": self.vector, "id": self.id, "metric": self.metric}
+        return [self.kinds[file.suffix.lower()](file, **options) for file in files]
+
+    def _open(self) -> Rows:
+        opened = [part._opened() for part in self.parts()]
+        dimensions = {rows.facts.dimension for rows in opened}
+        if len(dimensions) != 1:
+            raise StoreError(f"the parts in {self.path} have vectors of {sorted(dimensions)} columns.")
+        ends = np.cumsum([0] + [rows.facts.count for rows in opened])
+        first = opened[0].facts
+        facts = replace(first, kind=f"{len(opened)} parts, {first.kind}", count=int(ends[-1]))
+
+        def gather(read: Callable[[Rows, np.ndarray], Any], where: Any, empty: np.ndarray) -> np.ndarray:
+            """Values of a slice or of row numbers, from the parts they are in."""
+            rows = np.arange(where.start, where.stop) if isinstance(where, slice) else np.asarray(where)
+            owner = np.searchsorted(ends, rows, side="right") - 1
+            for i in np.unique(owner):
+                values = read(opened[i], rows[owner == i] - ends[i])
+                for place, value in zip(np.flatnonzero(owner == i), values, strict=True):
+                    empty[place] = value
+            return empty
+
+        def vectors(where: Any) -> np.ndarray:
+            empty = np.empty((_length(where), first.dimension), first.dtype)
+            return gather(lambda rows, numbers: rows.take(numbers), where, empty)
+
+        def column(name: str) -> Callable[[Any], list[Any]]:
+            def values(where: Any) -> list[Any]:
+                empty = np.empty(_length(where), dtype=object)
+                return gather(lambda rows, numbers: rows.columns[name](numbers), where, empty).tolist()
+
+            return values
+
+        shared = [name for name in opened[0].columns if all(name in rows.columns for rows in opened)]
+        return Rows(facts, vectors, vectors, {name: column(name) for name in shared})
+
+    def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
+        """Part after part, each front to back."""
+        ids, start = self._all_ids(), 0
+        for part in self.parts():
+            for batch in part.batches((), size):
+                rows = slice(start, start + len(batch.ids))
+                yield Batch(ids[rows], batch.vectors, self._columns(columns, rows))
+                start = rows.stop
+
+    def beside(self, name: str) -> "Parts":
+        options = {"vector": self.vector, "id": self.id, "metric": self.metric, "items": self.items}
+        return Parts(self._path_of(name), kinds=self.kinds, **options)
+
+    @contextmanager
+    def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
+        part.mkdir()
+        olds = blue.parts()
+        waiting: list[np.ndarray] = []
+
+        def flush() -> None:
+            """Write every part whose rows are all there."""
+            while olds and sum(map(len, waiting)) >= olds[0].facts().count:
+                old = olds.pop(0)
+                count = old.facts().count
+                moved = np.concatenate(waiting) if waiting else np.empty((0, blue.facts().dimension))
+                waiting[:] = [moved[count:]]
+                with old._writer(old, part / old.path.name) as append:
+                    start = 0
+                    for batch in old.batches():
+                        append(batch, moved[start : start + len(batch.ids)])
+                        start += len(batch.ids)
+
+        def append(batch: Batch, moved: np.ndarray) -> None:
+            waiting.append(moved)
+            flush()
+
+        yield append
+        flush()
+
+
+def _length(where: Any) -> int:
+    return where.stop - where.start if isinstance(where, slice) else len(where)
