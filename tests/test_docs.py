@@ -1,19 +1,24 @@
 """Everything the documents show is run."""
 
+import json
+import os
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hubless import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MADE = ("results.md", "movers-results.md", "speed.md")  # by a command, and compared with it
-WITH_CODE = [page for page in PAGES if page.name not in MADE]
+MADE = ("results.md", "movers-results.md", "speed.md", "index-results.md")  # by a command, compared with it
+REPAIR = ROOT / "docs" / "index.md"  # a story of files and commands, told in its own test
+WITH_CODE = [page for page in PAGES if page.name not in MADE and page != REPAIR]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
@@ -28,6 +33,43 @@ def test_code_on_a_page_runs(page, capsys):
     if page.name == "README.md":  # the two accuracies it tells in comments
         assert "plain k-NN 0.75" in shown
         assert "hubless    0.89" in shown
+
+
+def write_pairs_and_news():
+    """The files that the page takes for given: documents with claims about them, and new items."""
+    rng = np.random.default_rng(0)
+    documents = rng.standard_normal((80, 24)).astype(np.float32)
+    answers = rng.integers(0, 80, 60)
+    np.save("docs.npy", documents)
+    np.save("claims.npy", documents[answers] + 0.8 * rng.standard_normal((60, 24)).astype(np.float32))
+    Path("docs.csv").write_text("doc_id\n" + "".join(f"d{i}\n" for i in range(80)))
+    Path("claims.csv").write_text("claim_id\n" + "".join(f"c{i}\n" for i in range(60)))
+    judged = "".join(f"c{i}\td{j}\t1\n" for i, j in enumerate(answers))
+    Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    new = [{"id": i, "category": "3", "embedding": rng.standard_normal(200).tolist()} for i in range(3)]
+    Path("new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in new))
+
+
+def test_an_index_is_repaired_as_the_page_says(tmp_path, monkeypatch, capsys):
+    """Every block of the page in its order: Python here, commands in a shell."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    write_pairs_and_news()
+    names, shown = {}, ""
+    for kind, block in re.findall(r"```(python|sh)\n(.*?)```", REPAIR.read_text(), re.DOTALL):
+        if kind == "python":
+            exec(compile(block, str(REPAIR), "exec"), names)
+        elif not block.startswith("pip"):
+            done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True)
+            assert done.returncode == 0, block + done.stderr
+            shown += done.stdout
+    promised = re.search(r"```\n(FAISS Flat.*?)```", REPAIR.read_text(), re.DOTALL)[1]
+    assert set(promised.splitlines()) <= set(shown.splitlines())
+    assert "index.faiss is the original again" in shown
+    assert len(Path("moved.jsonl").read_text().splitlines()) == 3
+    told = capsys.readouterr().out
+    before, after = (float(value) for value in re.findall(r"right class: ([\d.]+)", told))
+    assert after > before + 0.1
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,293 @@
+"""The verbs that look at an index and learn for it: doctor, fit, evaluate, preview, predict, move, export."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import model_dir
+from ..classifier import MovedNeighbors
+from ..index.collection import collect, columns_for
+from ..index.doctor import diagnose
+from ..index.evaluate import evaluate_labels, evaluate_pairs
+from ..index.export import FORMS, export
+from ..index.learn import learn_from_labels, learn_from_pairs
+from ..index.pairs import judged
+from ..index.predict import predict
+from ..index.preview import FETCHED, preview
+from ..index.stream import move_arrow, move_lines
+from ..stores.store import StoreError
+from .options import (
+    SOURCE,
+    Verbs,
+    add_queries,
+    add_source,
+    add_verb,
+    ids_like,
+    model_of,
+    positive,
+    queries_of,
+    show,
+    source_of,
+    vectors_of,
+)
+
+
+def add_verbs(verbs: Verbs) -> None:
+    """All of them, in the order in which a user meets them."""
+    for add in (_add_doctor, _add_fit, _add_evaluate, _add_preview, _add_predict, _add_move, _add_export):
+        add(verbs)
+
+
+def _add_doctor(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "doctor",
+        "look at an index: its metric, its vectors, its hubs, and whether moving is safe",
+        _doctor,
+        [
+            "hubless doctor index.faiss --items items.csv --text title",
+            "hubless doctor postgresql://me@localhost/shop#products --json",
+        ],
+        "Nothing is written.",
+    )
+    add_source(verb)
+    add_queries(verb, required=False)
+    verb.add_argument("--text", metavar="COLUMN", help='column to show of the worst hubs (default: "text" …)')
+    verb.add_argument("-k", type=positive, default=10, help="neighbours that are counted (default: 10)")
+
+
+def _doctor(options: argparse.Namespace) -> None:
+    asked = None if options.queries is None else vectors_of(queries_of(options))[0]
+    show(options, diagnose(source_of(options), queries=asked, text=options.text, k=options.k))
+
+
+def _add_fit(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "fit",
+        "learn how to move the items of an index, from their labels or from queries and their answers",
+        _fit,
+        [
+            "hubless fit index.faiss --items items.csv --labels category -o model",
+            "hubless fit docs.npy --metric cosine --items docs.csv --id doc_id --pairs qrels.tsv \\",
+            "    --queries queries.npy --query-items queries.json -o model",
+        ],
+        "Parameters are chosen on held-out queries; not to move is among the choices.",
+    )
+    add_source(verb)
+    kind = verb.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--labels", metavar="COLUMN", help="column with the class of each item")
+    kind.add_argument("--pairs", type=Path, metavar="FILE", help="judgements: query-id, corpus-id, score")
+    add_queries(verb, required=False)
+    verb.add_argument(
+        "-o", "--out", default="model", metavar="MODEL", help="folder to write (default: model)"
+    )
+    verb.add_argument(
+        "--mover",
+        choices=("auto", "ridge"),
+        default="auto",
+        help="from labels: the best of many, or the paper's",
+    )
+    verb.add_argument("--seed", type=int, default=0, help="of the folds (default: 0)")
+
+
+def _fit(options: argparse.Namespace) -> None:
+    store = source_of(options)
+    if options.labels is not None:
+        items = collect(store, [options.labels], progress=None)
+        model = learn_from_labels(items, options.labels, mover=options.mover, random_state=options.seed)
+    else:
+        if options.queries is None:
+            raise StoreError("--pairs needs the vectors of its queries: --queries SOURCE.")
+        pairs, left_out = judged(queries_of(options), options.pairs, store)
+        model = learn_from_pairs(
+            collect(store, progress=None), pairs, random_state=options.seed, progress=None
+        )
+        model.facts["learned"]["pairs left out"] = left_out
+    model_dir.save(model, options.out)
+    learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
+    result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
+    show(options, result, _fit_words(options, learned))
+
+
+def _fit_words(options: argparse.Namespace, learned: dict[str, Any]) -> str:
+    lines = [f"{options.out}: {learned['mover']}", learned["chosen by"]]
+    if learned.get("pairs left out"):
+        lines.append(f"{learned['pairs left out']} pairs were left out: their query or item is not there.")
+    moves = not learned["mover"].startswith(("Stay", "not to move"))
+    lines.append(
+        f"next: hubless preview {options.out} {options.source} …, then hubless apply {options.out} "
+        f"{options.source} -o NAME"
+        if moves
+        else "Moving does not help measurably here: keep the index as it is."
+    )
+    return "\n".join(lines)
+
+
+def _add_evaluate(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "evaluate",
+        "measure what a model changes for queries with known answers, before and after",
+        _evaluate,
+        [
+            "hubless evaluate model index.faiss --items items.csv --labels category \\",
+            "    --queries test.npy --query-items test.csv --query-labels category",
+            "hubless evaluate model docs.npy --metric cosine --items docs.csv --id doc_id \\",
+            "    --pairs test.tsv --queries queries.npy --query-items queries.json",
+        ],
+        "By exact search; give queries that the model was not learned from.",
+    )
+    verb.add_argument("model", help="folder that `hubless fit` wrote")
+    add_source(verb)
+    add_queries(verb)
+    kind = verb.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--labels", metavar="COLUMN", help="column with the class of each item")
+    kind.add_argument("--pairs", type=Path, metavar="FILE", help="judgements: query-id, corpus-id, score")
+    verb.add_argument("--query-labels", metavar="COLUMN", help="column of queries (default: as --labels)")
+    verb.add_argument("-k", type=positive, help="answers that count (default: 10), or neighbours that vote")
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    model, store, queries = model_of(options.model), source_of(options), queries_of(options)
+    if options.pairs is not None:
+        pairs, left_out = judged(queries, options.pairs, store)
+        items = collect(store, columns_for(model), progress=None)
+        found = evaluate_pairs(model, items, pairs, options.k or 10)
+        if left_out:
+            found.notes.append(f"{left_out} judgements name a query or an item that is not there.")
+    else:
+        column = options.query_labels or options.labels
+        vectors, _, columns = vectors_of(queries, [column])
+        items = collect(store, columns_for(model, options.labels), progress=None)
+        found = evaluate_labels(model, items, options.labels, vectors, columns[column], options.k)
+    show(options, found)
+
+
+def _add_preview(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "preview",
+        "show what queries find now and would find after an apply",
+        _preview,
+        [
+            "hubless preview model index.faiss --items items.csv --text title --queries q.npy --rows 0 7",
+            "hubless preview model lancedb:shop#products --like 4711",
+        ],
+        f"Nothing is written: the {FETCHED} nearest are taken from the index and ranked again.",
+    )
+    verb.add_argument("model", help="folder that `hubless fit` wrote")
+    add_source(verb)
+    add_queries(verb, required=False)
+    verb.add_argument("--rows", type=int, nargs="+", metavar="N", help="which queries (default: the first 3)")
+    verb.add_argument("--like", nargs="+", metavar="ID", help="ask with the vectors of these items instead")
+    verb.add_argument("--text", metavar="COLUMN", help="column to show")
+    verb.add_argument("-k", type=positive, default=10, help="answers to show (default: 10)")
+    verb.add_argument("--fetch", type=positive, default=FETCHED, help=f"items to fetch (default: {FETCHED})")
+
+
+def _preview(options: argparse.Namespace) -> None:
+    model, store = model_of(options.model), source_of(options)
+    if (options.queries is None) == (options.like is None):
+        raise StoreError("give queries (--queries SOURCE) or items to ask with (--like ID).")
+    if options.like is not None:
+        batch = store.fetch(ids_like(store, options.like))
+        if len(batch.ids) != len(options.like):
+            raise StoreError(f"of {options.like}, {store.name} has {batch.ids.tolist()}.")
+        vectors, names = batch.vectors, batch.ids.tolist()
+    else:
+        vectors, names, _ = vectors_of(queries_of(options))
+        rows = options.rows or list(range(min(3, len(vectors))))
+        if max(rows) >= len(vectors) or min(rows) < 0:
+            raise StoreError(f"there are {len(vectors)} queries, numbered from 0; got rows {rows}.")
+        vectors, names = vectors[rows], [names[row] for row in rows]
+    found = preview(model, store, vectors, names=names, k=options.k, fetched=options.fetch, text=options.text)
+    show(options, [vars(entry) for entry in found], "\n\n".join(map(str, found)))
+
+
+def _add_predict(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "predict",
+        "classify queries by the vote of the moved items nearest to them",
+        _predict,
+        [
+            "hubless predict model queries.npy --source index.faiss --items items.csv > classes.txt",
+            "hubless predict classifier queries.npy   # a folder that hubless.save wrote of a classifier",
+        ],
+        "One class a line, in the order of the queries.",
+    )
+    verb.add_argument("model", help="folder that `hubless fit` wrote, or hubless.save of a classifier")
+    verb.add_argument("queries", help="query vectors; as a source")
+    verb.add_argument("--source", help=f"the items that vote; {SOURCE}")
+    for option in ("--vector", "--id", "--query-vector", "--query-id"):
+        verb.add_argument(option, metavar="COLUMN", help="as in `hubless fit`")
+    verb.add_argument("--metric", help="as in `hubless fit`")
+    verb.add_argument("--items", type=Path, metavar="FILE", help="table with a row per item, for files")
+    verb.add_argument("--query-items", type=Path, metavar="FILE", help="table with a row per query")
+    verb.add_argument("--labels", metavar="COLUMN", help="column of classes (default: the model's)")
+    verb.add_argument("-k", type=positive, help="items that vote (default: as chosen by the model)")
+
+
+def _predict(options: argparse.Namespace) -> None:
+    vectors, names, _ = vectors_of(queries_of(options))
+    saved = model_dir.load(options.model)
+    if isinstance(saved, MovedNeighbors):
+        found = np.asarray(saved.predict(vectors.astype(np.asarray(saved.moved_).dtype)))
+    elif options.source is None:
+        raise StoreError("name the items that vote: --source SOURCE.")
+    else:
+        found = predict(
+            model_of(options.model), source_of(options), vectors, options.labels, options.k, progress=None
+        )
+    rows = [{"query": name, "class": value} for name, value in zip(names, found.tolist(), strict=True)]
+    show(options, rows, "\n".join(map(str, found.tolist())))
+
+
+def _add_move(verbs: Verbs) -> None:
+    verb = verbs.add_parser(
+        "move",
+        help="move new items on their way into the index: stdin to stdout",
+        description="Move new items on their way into the index, from stdin to stdout: JSON lines, each an "
+        "object with a vector, or an Arrow stream. Queries must not pass through here: they stay.",
+        epilog="example: producer | hubless move model --vector embedding | loader",
+    )
+    verb.add_argument("model", help="folder that `hubless fit` wrote")
+    verb.add_argument("--arrow", action="store_true", help="an Arrow IPC stream instead of JSON lines")
+    verb.add_argument(
+        "--vector", metavar="FIELD", help='field of vectors (default: "vector", or the only one)'
+    )
+    verb.add_argument("--id", default="id", metavar="FIELD", help="field of ids (default: id)")
+    verb.add_argument("--label", metavar="FIELD", help="field of classes (default: the model's)")
+    verb.set_defaults(run=_move)
+
+
+def _move(options: argparse.Namespace) -> None:
+    model, fields = model_of(options.model), {"id": options.id, "label": options.label}
+    if options.arrow:
+        move_arrow(model, sys.stdin.buffer, sys.stdout.buffer, vector=options.vector, **fields)
+        return
+    for line in move_lines(model, sys.stdin, vector=options.vector or "vector", **fields):
+        print(line)
+
+
+def _add_export(verbs: Verbs) -> None:
+    verb = add_verb(
+        verbs,
+        "export",
+        "write the map for another program: " + ", ".join(FORMS),
+        _export,
+        ["hubless export model onnx -o model.onnx", "hubless export model numpy -o mover"],
+        "It is for stored vectors; queries stay as they are.",
+    )
+    verb.add_argument("model", help="folder that `hubless fit` wrote")
+    verb.add_argument("form", choices=tuple(FORMS))
+    verb.add_argument("-o", "--out", type=Path, required=True, metavar="PATH", help="file or folder to write")
+
+
+def _export(options: argparse.Namespace) -> None:
+    written = [str(path) for path in export(model_of(options.model), options.form, options.out)]
+    show(options, {"written": written}, "\n".join(written))

@@ -1,0 +1,207 @@
+"""From blue to green: build the moved index beside the one that serves, switch to it, switch back."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from .. import __version__
+from ..movers import Stay
+from ..stores.store import Batch, Facts, Mark, Store, StoreError
+from .collection import space_of
+from .repair import Repair
+
+PASSES = 5  # over blue, while others write to it
+
+
+def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = False) -> dict[str, Any]:
+    """Build the store `name` beside blue, with every vector moved; blue is read and nothing else.
+
+    Run it again after anything went wrong, or after rows were added: it writes what is missing.
+
+    Returns
+    -------
+    report : dict with "target", "rows", "written", "removed", "passes", "metric", "notes"
+    """
+    facts = blue.facts()
+    notes = check_movable(model, blue, facts)
+    green = blue.beside(name)
+    mark = Mark(model.hash, blue.name, "", done=False)
+    with green.lock():
+        _check_nothing_is_lost(blue, green)
+        green.begin(blue, mark)
+        written = removed = passes = 0
+        clean = False
+        while not clean and passes < (1 if green.written_at_once else PASSES):
+            state, passes = blue.state(), passes + 1
+            wrote, strange = _write(model, blue, green, facts.count, progress)
+            gone = 0 if green.written_at_once else _remove(blue, green)
+            written, removed, clean = written + wrote, removed + gone, not wrote and not gone
+        if green.written_at_once and blue.state() != state:
+            raise StoreError(f"{blue.name} changed while it was read; nothing was made. Apply again.")
+        if not clean and not green.written_at_once:
+            notes.append(
+                f"rows of {blue.name} were still changing after {PASSES} passes. Promote will ask for "
+                "another apply; pause the writers for that."
+            )
+        if strange:
+            notes.append(f"{strange:,} items stay where they are: the model knows no such {model.label}.")
+        green.finish(blue, Mark(model.hash, blue.name, state, done=True))
+    return {
+        "target": green.name,
+        "rows": green.facts().count,
+        "written": written,
+        "removed": removed,
+        "passes": passes,
+        "metric": facts.metric or model.metric,
+        "notes": notes,
+        "hubless_version": __version__,
+    }
+
+
+def _check_nothing_is_lost(blue: Store, green: Store) -> None:
+    """Refuse to build over what has served: rows that were added to it meanwhile are nowhere else."""
+    mark = green.mark() if green.exists() else None
+    if mark is None or mark.original is None:
+        return
+    added = sum(int((~blue.holds(ids)).sum()) for ids in green.ids())
+    if added:
+        raise StoreError(
+            f"{green.name} has served, and {added:,} of its rows are not in {blue.name}: they would be lost. "
+            "Give another name; or add them to the original, or remove this one, first."
+        )
+
+
+def promote(blue: Store, name: str) -> dict[str, Any]:
+    """Let the name of blue serve the green store `name`; the original is kept."""
+    blue.settle()
+    green = blue.beside(name)
+    mark = green.mark() if green.exists() else None
+    if mark is None or not mark.done:
+        told = "is not finished" if mark else "was not made by hubless" if green.exists() else "is not there"
+        raise StoreError(f"{green.name} {told}. Run `hubless apply` to its end first.")
+    if mark.source != blue.name:
+        raise StoreError(f"{green.name} was made from {mark.source}, not from {blue.name}.")
+    served = blue.mark()
+    if served is not None and not (_is_cut_short(served) and served.model == mark.model):
+        raise StoreError(f"{blue.name} is moved already; roll back first.")
+    kept = blue.promote(green)
+    return {"serving": blue.name, "moved_by": mark.model, "original": kept}
+
+
+def _is_cut_short(mark: Mark) -> bool:
+    """Whether a promote switched, but did not get to its end: what serves lacks its search index."""
+    return mark.original is not None and not mark.done
+
+
+def status(store: Store) -> dict[str, Any]:
+    """What a name serves: an original, a moved index with its original kept, or a copy being built."""
+    store.settle()
+    mark, facts = store.mark(), store.facts()
+    told = "original"
+    if mark is not None:
+        told = "moved copy" if mark.done else "unfinished copy"
+        if mark.original is not None:
+            told = "serving moved, promote again to finish" if _is_cut_short(mark) else "serving moved"
+    kept = None if mark is None or mark.original is None else store.beside(mark.original).exists()
+    return {
+        "name": store.name,
+        "status": told,
+        "count": facts.count,
+        "metric": facts.metric,
+        "model": None if mark is None else mark.model,
+        "source": None if mark is None else mark.source,
+        "original": None if mark is None else mark.original,
+        "original_is_there": kept,
+    }
+
+
+def rollback(store: Store) -> dict[str, Any]:
+    """Let a promoted name serve its original again; the moved one is kept."""
+    store.settle()
+    mark = store.mark()
+    if mark is None:
+        raise StoreError(f"{store.name} serves what was never moved: there is nothing to roll back.")
+    if mark.original is None:
+        raise StoreError(
+            f"{store.name} is a moved copy that was not promoted: there is nothing to roll back. Remove it "
+            f"if you do not need it; {mark.source} was never changed."
+        )
+    original = store.beside(mark.original)
+    added = sum(int((~original.holds(ids)).sum()) for ids in store.ids())
+    kept = store.rollback()
+    return {"serving": store.name, "moved_kept_as": kept, "added_since": added}
+
+
+def check_movable(
+    model: Repair, blue: Store, facts: Facts, batches: Iterable[Batch] | None = None
+) -> list[str]:
+    """Refuse what moving would harm; what else a user should know.
+
+    `batches` are the rows to look at, by default all.
+    """
+    if isinstance(model.mover, Stay) and model.own is None:
+        raise StoreError(
+            "this model moves nothing: fit found that moving does not help here. Keep the index."
+        )
+    mark = blue.mark()
+    if mark is not None:
+        raise StoreError(
+            f"{blue.name} is already moved, by model {mark.model[:12]}. Nothing is moved twice: apply to the "
+            f"original ({mark.original or mark.source}), or roll back first."
+        )
+    if facts.dimension != model.dimension:
+        raise StoreError(
+            f"{blue.name} has vectors of {facts.dimension} columns, the model moves {model.dimension}."
+        )
+    if not facts.is_exact:
+        raise StoreError(
+            f"{blue.name} ({facts.kind}) keeps its vectors quantised: what it gives back is not what was put "
+            "in. Move the original vectors and build it again from those."
+        )
+    asked = facts.metric or model.metric
+    if asked == "ip":
+        for batch in blue.batches() if batches is None else batches:
+            space_of("ip", batch.vectors[~np.isnan(batch.vectors).any(axis=1)], blue.name)
+    space = "cosine" if asked == "ip" else asked
+    if space != model.metric:
+        raise StoreError(
+            f"{blue.name} compares by {asked}, the model was learned for {model.metric}. Fit one for {space}."
+        )
+    if asked != "ip":
+        return []
+    return [f"{blue.name} compares unit vectors by inner product: moved vectors are brought to length 1."]
+
+
+def _moved(model: Repair, batch: Batch) -> np.ndarray:
+    labels = None if model.label is None else batch.columns[model.label]
+    return model.move(batch.vectors, batch.ids.tolist(), labels)
+
+
+def _write(model: Repair, blue: Store, green: Store, count: int, progress: bool | None) -> tuple[int, int]:
+    """Rows that were written, and items of a class that the model does not know."""
+    written = strange = 0
+    columns = () if model.label is None else (model.label,)
+    hidden = None if progress is None else not progress  # None: shown on a terminal
+    with tqdm(total=count, unit=" rows", disable=hidden, leave=False) as bar:
+        for batch in blue.batches(columns):
+            moved = _moved(model, batch)
+            stale = green.stale(batch, moved)
+            if stale.any():
+                green.write(batch.take(stale), moved[stale])
+            written += int(stale.sum())
+            if model.label is not None:
+                strange += int((~model.knows(batch.columns[model.label])).sum())
+            bar.update(len(batch.ids))
+    return written, strange
+
+
+def _remove(blue: Store, green: Store) -> int:
+    removed = 0
+    for ids in list(green.ids()):
+        gone = ~blue.holds(ids)
+        if gone.any():
+            green.remove(ids[gone])
+        removed += int(gone.sum())
+    return removed

@@ -1,0 +1,132 @@
+"""The items of a store in memory, in the space that the store compares in."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from ..stores.store import Facts, Store, StoreError
+from .repair import Repair, unit
+
+UNIT = 1e-2  # how far lengths may be from 1, that half precision rounds, for vectors of length 1
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Items with a vector each."""
+
+    name: str
+    facts: Facts
+    metric: str  # "l2" or "cosine": how items are compared, once `vectors` are what they are
+    ids: np.ndarray  # (n,)
+    vectors: np.ndarray  # (n, d); of length 1 under cosine
+    columns: dict[str, list[Any]]
+    missing: int  # rows without a vector, which are not here
+
+    def rows_of(self, ids: Sequence[Any]) -> np.ndarray:
+        """Row numbers of ids, all of which are here."""
+        return np.array([self.places[value] for value in ids], dtype=np.int64)
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """Row numbers by id."""
+        return {value: place for place, value in enumerate(self.ids.tolist())}
+
+    def comparable(self, queries: np.ndarray) -> np.ndarray:
+        """Queries in the space and precision of the items."""
+        check_queries(queries, self.vectors.shape[1], self.name)
+        queries = np.asarray(queries, dtype=self.vectors.dtype)
+        return unit(queries) if self.metric == "cosine" else queries
+
+    def moved(self, model: Repair) -> np.ndarray:
+        """Vectors where a model moves them; StoreError where it was learned for others."""
+        if model.metric != self.metric:
+            raise StoreError(f"{self.name} compares by {self.metric}, the model is for {model.metric}.")
+        if model.dimension != self.vectors.shape[1]:
+            raise StoreError(
+                f"{self.name} has vectors of {self.vectors.shape[1]} columns, the model moves "
+                f"{model.dimension}."
+            )
+        labels = None if model.label is None else self.columns[model.label]
+        return model.move(self.vectors, self.ids.tolist(), labels)
+
+    def about(self) -> dict[str, Any]:
+        """What a model keeps of it: enough to tell later whether data is the same."""
+        digest = hashlib.sha256(str(self.vectors.shape).encode())
+        digest.update(np.ascontiguousarray(self.vectors[:: max(1, len(self.vectors) // 1000)]).tobytes())
+        return {
+            "source": self.name,
+            "count": len(self.ids),
+            "dimension": int(self.vectors.shape[1]),
+            "metric": self.metric,
+            "fingerprint": digest.hexdigest(),
+        }
+
+
+def collect(store: Store, columns: Sequence[str] = (), *, progress: bool | None = False) -> Collection:
+    """Read a whole store; StoreError where it was moved, or would be harmed by moving."""
+    facts, mark = store.facts(), store.mark()
+    if mark is not None:
+        raise StoreError(
+            f"{store.name} is already moved, by model {mark.model[:12]}, and nothing is moved twice. Give "
+            f"the original: {mark.original or mark.source}."
+        )
+    if not facts.is_exact:
+        raise StoreError(
+            f"{store.name} ({facts.kind}) keeps its vectors quantised: what it gives back is not what was "
+            "put in, and nothing should be learned from it. Give the file of original vectors."
+        )
+    ids, vectors = [], []
+    values: dict[str, list[Any]] = {name: [] for name in columns}
+    hidden = None if progress is None else not progress
+    with tqdm(total=facts.count, unit=" rows", desc="read", disable=hidden, leave=False) as bar:
+        for batch in store.batches(columns):
+            ids.append(batch.ids)
+            vectors.append(batch.vectors)
+            for name in columns:
+                values[name].extend(batch.columns[name])
+            bar.update(len(batch.ids))
+    if not vectors:
+        raise StoreError(f"{store.name} is empty.")
+    X, names = np.concatenate(vectors), np.concatenate(ids)
+    there = ~np.isnan(X).any(axis=1)
+    if not np.isfinite(X[there]).all():
+        raise StoreError(f"{store.name} has vectors with infinite numbers. Repair or remove these rows.")
+    if not there.all():
+        X, names = X[there], names[there]
+        values = {
+            name: [v for v, kept in zip(own, there, strict=True) if kept] for name, own in values.items()
+        }
+    metric = space_of(facts.metric, X, store.name)
+    X = unit(X) if metric == "cosine" else X
+    return Collection(store.name, facts, metric, names, X, values, int((~there).sum()))
+
+
+def columns_for(model: Repair, *names: str) -> list[str]:
+    """Columns to read: those named, and that which a model moves items by."""
+    asked = [*names] if model.label is None else [*names, model.label]
+    return list(dict.fromkeys(asked))
+
+
+def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
+    """StoreError where queries are of another dimension than items."""
+    if queries.shape[1] != dimension:
+        raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} {dimension}.")
+
+
+def space_of(metric: str | None, X: np.ndarray, name: str) -> str:
+    """Where items can be moved under a metric: l2, or cosine, which inner product is for unit vectors."""
+    if metric != "ip":
+        return metric or "l2"
+    norms = np.linalg.norm(X, axis=1)
+    if len(norms) and np.abs(norms - 1).max() > UNIT:
+        raise StoreError(
+            f"{name} compares by inner product, and its vectors have lengths from {norms.min():.3g} to "
+            f"{norms.max():.3g}. Moved vectors are shorter and would lose answers. Use an index by L2 or "
+            "cosine, or bring the vectors to length 1."
+        )
+    return "cosine"
