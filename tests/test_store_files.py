@@ -17,6 +17,7 @@ from hubless.stores.arrow import ArrowFile
 from hubless.stores.faiss import FaissIndex
 from hubless.stores.files import Hdf5File, NpyFile, NpzFile, Parts
 from hubless.stores.opening import FILES
+from hubless.stores.store import StoreError
 from tests.store_contract import Case, StoreContract, exact, model_for, sample
 
 
@@ -191,3 +192,54 @@ def test_a_switch_of_folders_that_was_cut_short_is_put_right(tmp_path, monkeypat
     assert read_again(store, queries, 5) == after
     rollback(store.beside(store.name))
     assert read_again(store, queries, 5) == before
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A .npy file that serves, with a moved copy beside it, and the vectors of both."""
+    ids, X, y, texts = sample()
+    store, model = make_npy(tmp_path, ids, X, texts, "l2"), model_for(X, y, "l2")
+    apply(model, store, "green")
+    return store, X, model.move(X)
+
+
+def test_a_link_stays_one(served, tmp_path):
+    store, X, moved = served
+    (tmp_path / "current.npy").symlink_to(store.path)
+    linked = NpyFile(tmp_path / "current.npy", metric="l2", items=store.items)
+    promote(linked, "green")
+    assert (tmp_path / "current.npy").is_symlink()
+    np.testing.assert_array_equal(np.load(tmp_path / "current.npy"), moved)
+    rollback(linked)
+    np.testing.assert_array_equal(np.load(tmp_path / "current.npy"), X)
+
+
+def test_who_may_read_the_original_may_read_the_moved(served):
+    store, *_ = served
+    store.path.chmod(0o640)
+    promote(store, "green")
+    assert store.path.stat().st_mode & 0o777 == 0o640
+
+
+def test_marks_of_a_stranger_lead_nowhere(served, tmp_path):
+    """A file of marks that names a path as the original must not let that be taken away."""
+    store, *_ = served
+    promote(store, "green")
+    victim = tmp_path / "secret" / "v.npy"
+    victim.parent.mkdir()
+    np.save(victim, np.zeros((2, 8), np.float32))
+    marks = tmp_path / "v.npy.hubless.json"
+    marks.write_text(marks.read_text().replace("v.original.npy", str(victim)))
+    rollback(store.beside(store.name))
+    assert np.load(victim).shape == (2, 8)
+    np.testing.assert_array_equal(np.load(store.path), served[1])
+
+
+def test_a_file_that_was_replaced_since_is_left_alone(served):
+    """What another program put in the place of the moved index is not ours to roll back, or to switch."""
+    store, X, _ = served
+    promote(store, "green")
+    np.save(store.path, X + 1)
+    with pytest.raises(StoreError, match="never moved"):
+        rollback(store.beside(store.name))
+    np.testing.assert_array_equal(np.load(store.path), X + 1)

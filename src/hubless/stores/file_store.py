@@ -54,7 +54,7 @@ class FileStore(Store):
         metric: str | None = None,
         items: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = Path(path).expanduser().absolute()
+        self.path = Path(path).expanduser().resolve()  # a link stays one: what it leads to is replaced
         self.name = str(self.path)
         self.vector, self.id, self.metric, self.items = vector, id, metric, items
         self._rows: Rows | None = None
@@ -219,7 +219,7 @@ class FileStore(Store):
         if self.state() != mark.state:
             raise StoreError(f"{self.name} changed since {green.name} was made. Apply again, then promote.")
         kept = self._original()
-        write_mark(self.path, fingerprint(green.path), replace(mark, original=str(kept)))
+        write_mark(self.path, fingerprint(green.path), replace(mark, original=kept.name))
         put_in_place(green.path, self.path, kept)
         forget_marks(green.path)
         self._forget()
@@ -229,7 +229,7 @@ class FileStore(Store):
         mark = self.mark()
         if mark is None or mark.original is None:
             raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
-        kept, content = Path(mark.original), fingerprint(self.path)
+        kept, content = self._original(), fingerprint(self.path)  # never a path that a file of marks names
         moved = free_name(self._moved(mark), self.path)
         if not kept.exists():
             raise StoreError(f"the original, {kept}, is not there any more: {self.name} stays as it is.")

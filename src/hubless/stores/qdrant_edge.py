@@ -37,7 +37,7 @@ class QdrantEdge(PointStore):
     def __init__(
         self, path: str | os.PathLike[str], *, vector: str | None = None, metric: str | None = None
     ) -> None:
-        self.path = Path(os.fspath(path)).expanduser().absolute()
+        self.path = Path(os.fspath(path)).expanduser().resolve()
         self.name = f"{KIND}{self.path}"
         self.vector, self.metric = vector, metric
         self._shards: dict[Path, Any] = {}  # those that are open, shared with stores beside it
@@ -188,7 +188,7 @@ class QdrantEdge(PointStore):
         mark = self.mark()
         if mark is None or mark.original is None or mark.source != self.name:
             raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
-        kept = self.beside(mark.original)
+        kept = self.beside(self.path.name + KEPT)  # never a path that a file names
         if not kept.exists():
             raise StoreError(f"the original, {kept.path}, is not there any more: {self.name} stays as it is.")
         moved = self.beside(str(free_name(self._moved(mark), self.path)))

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .store import Mark, StoreError
@@ -98,6 +98,12 @@ def put_in_place(new: Path, served: Path, kept: Path) -> None:
     """
     if kept.exists() and not kept.samefile(served):
         raise StoreError(f"{kept} is in the way: what {served} is now would be kept there. Rename it.")
+    if new.stat().st_dev != served.stat().st_dev:
+        raise StoreError(
+            f"{new} is on another disk than {served}, so that it cannot take its place in one step. Apply "
+            "again with a target in the same folder, then promote that."
+        )
+    _let_who_may_read(new, served)
     if served.is_dir():  # no folder has two names, so the new one takes the name that it will leave
         os.rename(new, kept)
         _exchange(kept, served)
@@ -108,6 +114,13 @@ def put_in_place(new: Path, served: Path, kept: Path) -> None:
         except OSError:  # a file system without links
             shutil.copy2(served, kept)
     os.replace(new, served)
+
+
+def _let_who_may_read(new: Path, served: Path) -> None:
+    """Give what will serve the owner and the permissions of what serves."""
+    with suppress(PermissionError):  # only root gives files away
+        os.chown(new, served.stat().st_uid, served.stat().st_gid)
+    shutil.copymode(served, new)
 
 
 def settle(original: Path, moved: Path, is_moved: Callable[[Path], bool]) -> None:
