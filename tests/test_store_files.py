@@ -169,7 +169,7 @@ def parts_moved(tmp_path):
 @pytest.mark.parametrize("step", ["rename", "exchange"])
 def test_a_switch_of_folders_that_was_cut_short_is_put_right(tmp_path, monkeypatch, step):
     """Stopped before its first or its second step, a promote or a rollback leaves one of the two serving."""
-    store, model, queries, before, after = parts_moved(tmp_path)
+    store, _, queries, before, after = parts_moved(tmp_path)
 
     def cut(*arguments):
         raise KeyboardInterrupt
@@ -179,11 +179,8 @@ def test_a_switch_of_folders_that_was_cut_short_is_put_right(tmp_path, monkeypat
         with pytest.raises(KeyboardInterrupt):
             promote(store, "green")
     assert read_again(store, queries, 5) == before
-    if step == "exchange":  # green has lost its name: it is made again
-        assert status(store)["status"] == "original"
-        assert not (tmp_path / "parts.original").exists()
-        apply(model, store.beside(store.name), "green")  # beside that of the first time, which is kept
-    promote(store, "green")
+    assert status(store)["status"] == "original"
+    promote(store, "green")  # which finds green under its name again
     assert read_again(store, queries, 5) == after
     with monkeypatch.context() as patch:
         patch.setattr(*((os, "rename") if step == "rename" else (switch, "_exchange")), cut)
@@ -235,11 +232,118 @@ def test_marks_of_a_stranger_lead_nowhere(served, tmp_path):
     np.testing.assert_array_equal(np.load(store.path), served[1])
 
 
-def test_a_file_that_was_replaced_since_is_left_alone(served):
-    """What another program put in the place of the moved index is not ours to roll back, or to switch."""
+def test_a_promoted_file_that_others_wrote_to_is_still_moved(served, tmp_path):
+    """Moved items were added to it: it is no original, so it is not moved again, and a rollback keeps it."""
+    store, X, moved = served
+    model = model_for(X, sample()[2], "l2")
+    promote(store, "green")
+    np.save(store.path, moved + 1)
+    again = store.beside(store.name)
+    assert status(again)["status"] == "serving moved, changed since"
+    with pytest.raises(StoreError, match="already moved"):
+        apply(model, again, "twice")
+    kept = rollback(again)["moved_kept_as"]
+    np.testing.assert_array_equal(np.load(kept), moved + 1)
+    np.testing.assert_array_equal(np.load(store.path), X)
+
+
+def test_two_promotes_at_once_lose_nothing(served, tmp_path, monkeypatch):
+    """The second comes while the first is between its two steps; the user has a second name for the file."""
+    store, X, moved = served
+    os.link(store.path, tmp_path / "backup.npy")
+    replace = os.replace
+
+    def meet(new, target):
+        if str(target) == str(store.path):
+            with pytest.raises(StoreError, match="another process"):
+                promote(store.beside(store.name), "green")
+        replace(new, target)
+
+    monkeypatch.setattr(os, "replace", meet)
+    promote(store, "green")
+    np.testing.assert_array_equal(np.load(tmp_path / "backup.npy"), X)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.original.npy"), X)
+    np.testing.assert_array_equal(np.load(store.path), moved)
+
+
+def test_an_original_that_is_kept_cannot_be_switched(served, tmp_path):
     store, X, _ = served
     promote(store, "green")
+    kept = store.beside("v.original")
+    apply(model_for(X[:200], sample()[2][:200], "l2"), kept, "other")
+    with pytest.raises(StoreError, match="kept to roll back to"):
+        promote(kept, "other")
+
+
+def test_a_file_that_changes_after_the_first_look_is_read_anew(served):
+    """A store that was opened long ago must not give the rows of then under the state of now."""
+    store, X, _ = served
+    model = model_for(X, sample()[2], "l2")
+    store.facts()
     np.save(store.path, X + 1)
-    with pytest.raises(StoreError, match="never moved"):
-        rollback(store.beside(store.name))
-    np.testing.assert_array_equal(np.load(store.path), X + 1)
+    apply(model, store, "later")
+    np.testing.assert_array_equal(np.load(store.path.with_name("later.npy")), model.move(X + 1))
+
+
+def test_what_lies_beside_parts_goes_along(tmp_path):
+    store, *_ = parts_moved(tmp_path)
+    (store.path / "meta.json").write_text("{}")
+    (store.path / "more").mkdir()
+    apply(model_for(*sample()[1:3], "l2"), store, "other")
+    promote(store, "other")
+    assert (store.path / "meta.json").exists()
+    assert (store.path / "more").is_dir()
+
+
+@pytest.mark.parametrize("maker", ["parquet", "arrow", "hdf5"])
+def test_a_mark_goes_with_a_copy_where_the_format_has_a_place(tmp_path, maker):
+    ids, X, y, texts = sample(text_ids=True)
+    store, model = MAKERS[maker](tmp_path, ids, X, texts, "l2"), model_for(X, y, "l2")
+    apply(model, store, "green")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = store.path.with_name(f"green{store.path.suffix}").rename(elsewhere / store.path.name)
+    with pytest.raises(StoreError, match="already moved"):
+        apply(model, store.beside(str(copy)), "twice")
+
+
+def test_a_table_of_items_goes_by_id_where_an_index_has_ids(tmp_path):
+    ids, X, y, _ = sample()
+    ids = ids - 1500  # hashes are often negative
+    index = faiss.IndexIDMap2(faiss.IndexFlatL2(8))
+    index.add_with_ids(X, ids)
+    ivf = faiss.index_factory(8, "IVF4,Flat")
+    ivf.cp.min_points_per_centroid = 1
+    ivf.train(X)
+    ivf.add_with_ids(X, ids)
+    order = np.random.default_rng(1).permutation(len(ids))
+    items = tmp_path / "items.json"
+    items.write_text(json.dumps({"id": ids[order].tolist(), "label": y[order].tolist()}))
+    for name, made in (("map", index), ("ivf", ivf)):
+        faiss.write_index(made, str(tmp_path / f"{name}.faiss"))
+        store = FaissIndex(tmp_path / f"{name}.faiss", items=items)
+        batch = store.fetch(ids[:50].tolist(), ["label"])
+        np.testing.assert_array_equal(batch.vectors, X[:50])
+        assert batch.columns["label"] == y[:50].tolist()
+        assert store.search(X[:5], 3).tolist() == made.search(X[:5], 3)[1].tolist()
+    items.write_text(json.dumps({"label": y.tolist()}))
+    assert FaissIndex(tmp_path / "map.faiss", items=items).fetch([ids[7]], ["label"]).columns["label"] == [
+        y[7]
+    ]
+    with pytest.raises(StoreError, match="order"):
+        FaissIndex(tmp_path / "ivf.faiss", items=items).facts()
+
+
+def test_an_ivf_index_of_few_vectors_keeps_its_lists(tmp_path):
+    _, X, y, _ = sample(60)
+    index = faiss.index_factory(8, "IVF32,Flat")
+    index.cp.min_points_per_centroid = 1
+    index.train(X)
+    index.add(X[:20])
+    index.nprobe = 32
+    faiss.write_index(index, str(tmp_path / "v.faiss"))
+    store, model = FaissIndex(tmp_path / "v.faiss"), model_for(X, y, "l2")
+    apply(model, store, "green")
+    promote(store, "green")
+    found = faiss.read_index(str(tmp_path / "v.faiss")).search(X[:5], 3)[1]
+    assert found.tolist() == exact(np.arange(20), model.move(X[:20]), X[:5], 3, "l2")

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (OSError, ValueError, ImportError) as error:
         print(f"hubless: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # ours to repair: one line for the user, all of it for a report
+        if os.environ.get("HUBLESS_TRACEBACK"):
+            raise
+        print(
+            f"hubless: {type(error).__name__}: {error}. This should have been said better; set "
+            "HUBLESS_TRACEBACK=1 to see where it comes from.",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("hubless: stopped; what was finished is kept, and the same command goes on", file=sys.stderr)

@@ -102,10 +102,9 @@ def _fit(options: argparse.Namespace) -> None:
     else:
         if options.queries is None:
             raise StoreError("--pairs needs the vectors of its queries: --queries SOURCE.")
-        pairs, left_out = judged(queries_of(options), options.pairs, store)
-        model = learn_from_pairs(
-            collect(store, progress=None), pairs, random_state=options.seed, progress=None
-        )
+        items = collect(store, progress=None)
+        pairs, left_out = judged(queries_of(options), options.pairs, items)
+        model = learn_from_pairs(items, pairs, random_state=options.seed, progress=None)
         model.facts["learned"]["pairs left out"] = left_out
     model_dir.save(model, options.out)
     learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
@@ -154,8 +153,8 @@ def _add_evaluate(verbs: Verbs) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     model, store, queries = model_of(options.model), source_of(options), queries_of(options)
     if options.pairs is not None:
-        pairs, left_out = judged(queries, options.pairs, store)
         items = collect(store, columns_for(model), progress=None)
+        pairs, left_out = judged(queries, options.pairs, items)
         found = evaluate_pairs(model, items, pairs, options.k or 10)
         if left_out:
             found.notes.append(f"{left_out} judgements name a query or an item that is not there.")

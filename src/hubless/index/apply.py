@@ -9,7 +9,7 @@ from tqdm import tqdm
 from .. import __version__
 from ..movers import Stay
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
-from .collection import space_of
+from .collection import collect, space_of
 from .repair import Repair
 
 PASSES = 5  # over blue, while others write to it
@@ -24,8 +24,11 @@ def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = Fals
     -------
     report : dict with "target", "rows", "written", "removed", "passes", "metric", "notes"
     """
+    blue.refresh()
+    state = blue.state()  # before the first look at it
     facts = blue.facts()
     notes = check_movable(model, blue, facts)
+    _check_rows_are_those(model, blue)
     green = blue.beside(name)
     mark = Mark(model.hash, blue.name, "", done=False)
     with green.lock():
@@ -34,7 +37,7 @@ def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = Fals
         written = removed = passes = 0
         clean = False
         while not clean and passes < (1 if green.written_at_once else PASSES):
-            state, passes = blue.state(), passes + 1
+            state, passes = state if passes == 0 else blue.state(), passes + 1
             wrote, strange = _write(model, blue, green, facts.count, progress)
             gone = 0 if green.written_at_once else _remove(blue, green)
             written, removed, clean = written + wrote, removed + gone, not wrote and not gone
@@ -58,6 +61,17 @@ def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = Fals
         "notes": notes,
         "hubless_version": __version__,
     }
+
+
+def _check_rows_are_those(model: Repair, blue: Store) -> None:
+    """Refuse to move single items by their row number in other data than was learned from."""
+    if model.own is None or not blue.has_row_numbers():
+        return
+    if collect(blue).about()["fingerprint"] != model.facts.get("data", {}).get("fingerprint"):
+        raise StoreError(
+            f"the model moves some items by their row number, and {blue.name} is not the data it was learned "
+            "from. Fit again; or give the items ids (--items, --id), then fit."
+        )
 
 
 def _check_nothing_is_lost(blue: Store, green: Store) -> None:
@@ -97,13 +111,13 @@ def _is_cut_short(mark: Mark) -> bool:
 
 def status(store: Store) -> dict[str, Any]:
     """What a name serves: an original, a moved index with its original kept, or a copy being built."""
-    store.settle()
     mark, facts = store.mark(), store.facts()
     told = "original"
     if mark is not None:
         told = "moved copy" if mark.done else "unfinished copy"
         if mark.original is not None:
             told = "serving moved, promote again to finish" if _is_cut_short(mark) else "serving moved"
+            told += ", changed since" if mark.changed else ""
     kept = None if mark is None or mark.original is None else store.beside(mark.original).exists()
     return {
         "name": store.name,
@@ -147,9 +161,12 @@ def check_movable(
         )
     mark = blue.mark()
     if mark is not None:
+        since = ""
+        if mark.changed:
+            since = f", and changed since (made anew from originals? then remove {blue.name}.hubless.json)"
         raise StoreError(
-            f"{blue.name} is already moved, by model {mark.model[:12]}. Nothing is moved twice: apply to the "
-            f"original ({mark.original or mark.source}), or roll back first."
+            f"{blue.name} is already moved, by model {mark.model[:12]}{since}. Nothing is moved twice: "
+            + (f"apply to {mark.source}." if mark.original is None else "roll back first.")
         )
     if facts.dimension != model.dimension:
         raise StoreError(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,21 @@ class Collection:
     def places(self) -> dict[Any, int]:
         """Row numbers by id."""
         return {value: place for place, value in enumerate(self.ids.tolist())}
+
+    def take(self, mask: np.ndarray) -> "Collection":
+        """Some of the items."""
+        columns = {
+            name: [value for value, kept in zip(values, mask, strict=True) if kept]
+            for name, values in self.columns.items()
+        }
+        return replace(self, ids=self.ids[mask], vectors=self.vectors[mask], columns=columns)
+
+    def labeled(self, label: str) -> "Collection":
+        """The items that have a class."""
+        known = np.array([value is not None and value != "" for value in self.columns[label]], dtype=bool)
+        if not known.any():
+            raise StoreError(f"no item of {self.name} has a {label}.")
+        return self if known.all() else self.take(known)
 
     def comparable(self, queries: np.ndarray) -> np.ndarray:
         """Queries in the space and precision of the items."""
@@ -96,14 +111,12 @@ def collect(store: Store, columns: Sequence[str] = (), *, progress: bool | None 
     there = ~np.isnan(X).any(axis=1)
     if not np.isfinite(X[there]).all():
         raise StoreError(f"{store.name} has vectors with infinite numbers. Repair or remove these rows.")
-    if not there.all():
-        X, names = X[there], names[there]
-        values = {
-            name: [v for v, kept in zip(own, there, strict=True) if kept] for name, own in values.items()
-        }
-    metric = space_of(facts.metric, X, store.name)
-    X = unit(X) if metric == "cosine" else X
-    return Collection(store.name, facts, metric, names, X, values, int((~there).sum()))
+    metric = space_of(facts.metric, X[there], store.name)
+    if metric == "cosine":
+        there &= X.any(axis=1)  # a zero has no direction, and is nobody's neighbour
+        X = unit(X)
+    whole = Collection(store.name, facts, metric, names, X, values, 0)
+    return whole if there.all() else replace(whole.take(there), missing=int((~there).sum()))
 
 
 def columns_for(model: Repair, *names: str) -> list[str]:

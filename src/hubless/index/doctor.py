@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..hubness import Hubness, measure_hubness
-from ..stores.file_store import exhaustive
+from ..stores.rows import exhaustive
 from ..stores.store import Store, StoreError
 from .collection import UNIT, check_queries
 

@@ -115,11 +115,16 @@ def evaluate_labels(
     n_neighbors: int | None = None,
 ) -> Evaluation:
     """Accuracy of the vote of the nearest items, and the share of neighbours of the right class."""
+    if len(truth) != len(queries):
+        raise StoreError(f"one label per query is needed; got {len(truth)} for {len(queries)} queries.")
+    known = np.array([value is not None and value != "" for value in truth], dtype=bool)
+    if not known.any():
+        raise StoreError("no query has a label to compare with.")
+    whole, items, queries = items, items.labeled(label), queries[known]
     k = n_neighbors or int(model.facts.get("learned", {}).get("n_neighbors", 5))
     k = min(k, len(items.ids))
-    labels, asked = _texts(items.columns[label]), _texts(truth)
-    if len(asked) != len(queries):
-        raise StoreError(f"one label per query is needed; got {len(asked)} for {len(queries)} queries.")
+    labels = _texts(items.columns[label])
+    asked = _texts([value for value, kept in zip(truth, known, strict=True) if kept])
     stored, queries = (items.vectors, items.moved(model)), items.comparable(queries)
     wide = max(k, min(HUBS, len(items.ids)))
     found = [nearest(queries, vectors, wide, return_distance=False) for vectors in stored]
@@ -131,6 +136,8 @@ def evaluate_labels(
     ]
     strange = sorted(set(asked.tolist()) - set(labels.tolist()))
     notes = [f"{len(strange)} classes of queries have no item: {', '.join(strange[:5])}"] if strange else []
+    left_out = [(len(whole.ids) - len(items.ids), "items"), (int((~known).sum()), "queries")]
+    notes += [f"{count:,} {what} have no label and play no part." for count, what in left_out if count]
     return _evaluation(figures, right, f"the class that {k} neighbours vote for", found, items, notes)
 
 

@@ -26,7 +26,8 @@ ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ over the mean eigenvalue; beyond, W ha
 STEPS = (0.0, 0.1, 0.2, 0.3, 0.5)
 ANSWERS = 3000  # of held-out queries that a choice rests on: few queries are split several times
 REPEATS = 10  # times at most
-VISIBLE = 2.0  # standard errors
+VISIBLE = 2.0  # standard errors that a cost must have to be one
+AHEAD = 3.0  # standard errors that the best must be ahead of not moving: of thirty, one is ahead by chance
 POOL = 100_000  # items that held-out queries are asked against; the others are left out, by chance
 
 
@@ -166,8 +167,8 @@ def choose(answers: Answers) -> tuple[Setting, str]:
     best = max(allowed, key=lambda setting: answers.of(setting, "all").mean())
     gain, error = answers.ahead(best, "all")
     told = f"the best of the {len(allowed)} settings of {len(SETTINGS)} that spare queries with unseen items"
-    if gain <= VISIBLE * error:
-        best, told = STAY, f"no setting is ahead of not moving by {VISIBLE:g} standard errors"
+    if gain <= AHEAD * error:
+        best, told = STAY, f"no setting is ahead of not moving by {AHEAD:g} standard errors"
     figures = []
     for part, words in (("all", "held-out queries"), ("unseen", "of them with unseen items")):
         before, after = answers.of(STAY, part), answers.of(best, part)
@@ -182,7 +183,7 @@ def _pool(items: Collection, judged: Judged, rng: np.random.Generator) -> Collec
         return items
     needed = items.rows_of([*{item: None for relevant in judged.relevant for item in relevant}])
     others = np.setdiff1d(np.arange(len(items.ids)), needed)
-    rows = np.sort(np.concatenate([needed, rng.choice(others, max(POOL - len(needed), 0), replace=False)]))
-    return Collection(
-        items.name, items.facts, items.metric, items.ids[rows], items.vectors[rows], {}, items.missing
-    )
+    mask = np.zeros(len(items.ids), dtype=bool)
+    mask[needed] = True
+    mask[rng.choice(others, max(POOL - len(needed), 0), replace=False)] = True
+    return items.take(mask)

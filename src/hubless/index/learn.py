@@ -47,12 +47,8 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
     mover : "auto" or "ridge"
         The best of a dozen, not to move among them; or the paper's, with λ chosen.
     """
-    labels = items.columns[label]
-    known = np.array([value is not None and value != "" for value in labels], dtype=bool)
-    X, y = (
-        items.vectors[known],
-        np.array([str(value) for value, kept in zip(labels, known, strict=True) if kept]),
-    )
+    items = items.labeled(label)
+    X, y = items.vectors, np.array([str(value) for value in items.columns[label]])
     if len(y) < 2 or len(set(y.tolist())) < 2:
         raise StoreError(f"column {label!r} has {len(set(y.tolist()))} classes; there must be two or more.")
     tried = movers_for_labels(items.metric) if mover == "auto" else _ridges(items.metric)
@@ -90,7 +86,17 @@ def _label_figures(chooser: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     )
     spread = NORMAL * error
     return [
-        asdict(Figure("accuracy, held out", "all", n, before, before + ahead, ahead - spread, ahead + spread))
+        asdict(
+            Figure(
+                "accuracy, held out, chosen by it",
+                "all",
+                n,
+                before,
+                before + ahead,
+                ahead - spread,
+                ahead + spread,
+            )
+        )
     ]
 
 
@@ -129,7 +135,14 @@ def learn_from_pairs(
             "seen": lesson.ids if len(lesson.ids) <= SEEN else [],
         },
         "figures": [
-            asdict(figure(f"nDCG@{K}, held out", part, answers.of(STAY, part), answers.of(chosen, part)))
+            asdict(
+                figure(
+                    f"nDCG@{K}, held out, chosen by it",
+                    part,
+                    answers.of(STAY, part),
+                    answers.of(chosen, part),
+                )
+            )
             for part in ("all", "seen", "unseen")
             if len(answers.of(STAY, part)) > 1
         ],

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..stores.items import Items
 from ..stores.store import Store, StoreError
+from .collection import Collection
 
 NAMES = (("query-id", "query_id", "query", "qid"), ("corpus-id", "corpus_id", "doc_id", "item", "docid"))
 
@@ -39,19 +40,34 @@ def read_judgements(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]
     columns = _columns(Path(path).expanduser())
     found: dict[str, dict[str, float]] = {}
     for query, item, score in zip(*columns, strict=True):
-        if float(score) > 0:
-            found.setdefault(str(query), {})[str(item)] = float(score)
+        worth = _number(score, path)
+        if worth > 0:
+            found.setdefault(str(query), {})[str(item)] = worth
     if not found:
         raise StoreError(f"{path} has no judgement above 0: there is no pair to learn from.")
     return found
 
 
+def _number(score: Any, path: Any) -> float:
+    try:
+        worth = float(score)
+    except (TypeError, ValueError):
+        worth = float("nan")
+    if not np.isfinite(worth):
+        raise StoreError(
+            f"{path} has the score {score!r}; scores are numbers, and above 0 for what is relevant."
+        )
+    return worth
+
+
 def _columns(file: Path) -> tuple[list[Any], list[Any], list[Any]]:
-    if file.is_file() and file.suffix.lower() in ("", ".txt", ".qrels"):
-        rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-        if any(len(row) != 4 for row in rows):
+    if file.is_file() and file.suffix.lower() in ("", ".txt", ".qrels", ".tsv"):
+        rows = [line.split() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        is_trec = all(len(row) == 4 for row in rows) and not set(rows[0]) & {*NAMES[0], *NAMES[1]}
+        if is_trec:
+            return [row[0] for row in rows], [row[2] for row in rows], [row[3] for row in rows]
+        if file.suffix.lower() != ".tsv":
             raise StoreError(f"{file} must have TREC's four columns: query 0 item score.")
-        return [row[0] for row in rows], [row[2] for row in rows], [row[3] for row in rows]
     table = Items.read(file).columns
     picked = []
     for kind, names in zip(("query", "item"), NAMES, strict=True):
@@ -62,18 +78,18 @@ def _columns(file: Path) -> tuple[list[Any], list[Any], list[Any]]:
     return picked[0], picked[1], table.get("score", [1] * len(picked[0]))
 
 
-def judged(queries: Store, path: str | os.PathLike[str], items: Store) -> tuple[Judged, int]:
+def judged(queries: Store, path: str | os.PathLike[str], items: Collection) -> tuple[Judged, int]:
     """The queries of a store that are judged, with items that are there; and how many pairs are not.
 
     Ids are compared as texts, so that the 7 of a table is the "7" of a file.
     """
     wanted = read_judgements(path)
-    known = {str(i): i for ids in items.ids() for i in ids.tolist()}
+    known = {str(value): value for value in items.ids.tolist()}
     kept, relevant, names = [], [], []
     for batch in queries.batches():
         for query, vector in zip(batch.ids.tolist(), batch.vectors, strict=True):
             here = {known[i]: worth for i, worth in wanted.get(str(query), {}).items() if i in known}
-            if here and not np.isnan(vector).any():
+            if here and np.isfinite(vector).all():
                 kept.append(vector)
                 relevant.append(here)
                 names.append(query)

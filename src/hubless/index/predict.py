@@ -39,13 +39,18 @@ def predict(
     if mark is not None and mark.model == model.hash:
         check_queries(queries, model.dimension, store.name)
         found = store.search(queries, k)
-        ids = list(dict.fromkeys(value for row in found.tolist() for value in row if value not in (None, -1)))
+        ids = list(dict.fromkeys(value for row in found.tolist() for value in row if value is not None))
         batch = store.fetch(ids, [label])
         by_id = dict(zip(batch.ids.tolist(), batch.columns[label], strict=True))
-        return np.array(
-            [winners(np.array([[str(by_id[v]) for v in row if v in by_id]]))[0] for row in found.tolist()]
-        )
-    items = collect(store, columns_for(model, label), progress=progress)
+        votes = [
+            [by_id[value] for value in row if by_id.get(value) not in (None, "")] for row in found.tolist()
+        ]
+        if not all(votes):
+            raise StoreError(
+                f"{votes.count([])} queries have no neighbour with a {label} among {k}: ask for more."
+            )
+        return np.array([winners(np.array([[str(vote) for vote in row]]))[0] for row in votes])
+    items = collect(store, columns_for(model, label), progress=progress).labeled(label)
     moved, classes = items.moved(model), items.columns[label]
     rows = nearest(items.comparable(queries), moved, min(k, len(moved)), return_distance=False)
     return winners(np.array([str(value) for value in classes])[rows])

@@ -59,7 +59,7 @@ def preview(
     check_queries(queries, facts.dimension, store.name)
     asked = [value for value in (text, model.label) if value is not None]
     found = [
-        store.fetch([i for i in row if i is not None and i != -1], asked)
+        store.fetch([i for i in row if i is not None], asked)
         for row in store.search(queries, min(max(fetched, k), facts.count)).tolist()
     ]
     check_movable(model, store, facts, batches=found)

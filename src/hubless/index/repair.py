@@ -97,13 +97,15 @@ class Repair:
 
         Parameters
         ----------
-        vectors : array of shape (n, d); a row of NaN stays one
+        vectors : array of shape (n, d); rows with NaN or infinite numbers stay, under cosine zeros too
         ids : sequence of n ids, needed where items have steps of their own; others go without one
         labels : sequence of n classes, where the mover asks for them; an item of another class stays
         """
         Z = np.asarray(vectors)
         Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float32)
-        there = ~np.isnan(Z).any(axis=1)
+        there = np.isfinite(Z).all(axis=1)
+        if self.metric == "cosine":
+            there &= Z.any(axis=1)  # a zero has no direction to move in
         if not there.any():
             return Z.copy()
         if not there.all():
@@ -142,8 +144,10 @@ class Repair:
     def _step(self, moved: np.ndarray, own: Own, ids: Sequence[Any] | None) -> np.ndarray:
         if ids is None:
             raise ValueError("this model moves some items by their id: give ids, one for each row.")
-        places = {value: i for i, value in enumerate(own.ids.tolist())}
-        found = np.array([places.get(i, -1) for i in np.asarray(ids, dtype=object).tolist()], dtype=np.int64)
+        places = {
+            str(value): i for i, value in enumerate(own.ids.tolist())
+        }  # the 7 of JSON is the "7" of CSV
+        found = np.array([places.get(str(value), -1) for value in ids], dtype=np.int64)
         rows = found >= 0
         stepped = own_step(moved[rows], own.means[found[rows]], own.step)
         moved = moved.copy()

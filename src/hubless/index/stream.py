@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..stores.arrow import as_column, as_matrix, vector_column
+from ..stores.arrow import MARK, as_column, as_matrix, mark_in, vector_column
 from ..stores.store import StoreError, need
 from .repair import Repair
 
 LINES = 1024  # moved at once
 LARGEST = float(np.finfo(np.float32).max)
-MARK = "hubless"  # the field that says what moved an item
 
 
 def move_lines(
@@ -78,24 +77,25 @@ def move_arrow(
     label, count = label or model.label, 0
     with pa.ipc.open_stream(source) as reader:
         schema = reader.schema
-        marks = schema.metadata or {}
-        if MARK.encode() in marks:
-            raise StoreError(f"the stream was moved already, by model {marks[MARK.encode()].decode()}.")
+        mark = mark_in(schema, "the stream")
+        if mark is not None:
+            raise StoreError(f"the stream was moved already, by model {mark.model[:12]}.")
         name = vector_column(schema, vector, "the stream")
         for needed in [label] if model.label is not None else []:
             if needed not in schema.names:
                 raise StoreError(f"the model asks for the column {needed!r}; the stream has {schema.names}.")
         place = schema.names.index(name)
-        marked = schema.with_metadata({**marks, MARK: model.hash[:12]})
-        with pa.ipc.new_stream(sink, marked) as writer:
-            for batch in reader:
-                vectors = as_matrix(batch.column(place), model.dimension, "the stream")
-                ids = batch.column(id).to_pylist() if id in schema.names else [None] * batch.num_rows
-                labels = None if model.label is None else batch.column(label).to_pylist()
-                moved = model.move(vectors, ids, labels)
-                kind = schema.field(name).type
-                column = as_column(pa, moved, kind, str(np.dtype(kind.value_type.to_pandas_dtype())))
-                columns = [column if i == place else own for i, own in enumerate(batch.columns)]
-                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=marked))
-                count += batch.num_rows
+        marked = schema.with_metadata({**(schema.metadata or {}), MARK: model.hash[:12]})
+        writer = pa.ipc.new_stream(sink, marked)
+        for batch in reader:
+            vectors = as_matrix(batch.column(place), model.dimension, "the stream")
+            ids = batch.column(id).to_pylist() if id in schema.names else [None] * batch.num_rows
+            labels = None if model.label is None else batch.column(label).to_pylist()
+            moved = model.move(vectors, ids, labels)
+            kind = schema.field(name).type
+            column = as_column(pa, moved, kind, str(np.dtype(kind.value_type.to_pandas_dtype())))
+            columns = [column if i == place else own for i, own in enumerate(batch.columns)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=marked))
+            count += batch.num_rows
+        writer.close()  # says that the stream is whole, so only here
     return count

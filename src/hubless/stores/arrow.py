@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .file_store import FileStore, Rows
-from .store import ROWS, Batch, Facts, StoreError, need
+from .file_store import FileStore
+from .rows import Rows
+from .store import ROWS, Batch, Facts, Mark, StoreError, need
+
+MARK = "hubless"  # what schema metadata tells of a move
 
 
 class ArrowFile(FileStore):
@@ -68,11 +71,15 @@ class ArrowFile(FileStore):
                 vectors = np.asarray(vectors, dtype=np.float64 if facts.dtype == "float64" else np.float32)
                 yield Batch(ids[part], vectors, self._columns(columns, part))
 
+    def _mark_inside(self) -> Mark | None:
+        self._opened()
+        return mark_in(self._table.schema, self.name)
+
     @contextmanager
     def _writer(self, blue: Any, part: Path) -> Iterator[Callable[[Batch, np.ndarray], None]]:
         pa = need("pyarrow", "files")
         facts = blue.facts()
-        schema, name = blue._table.schema, blue._column
+        schema, name = marked(blue._table.schema, self._begun), blue._column
         place = schema.names.index(name)
         with open(part, "wb") as file, _sink(file, schema, part) as sink:
             others = _Pieces(blue._table, ROWS)
@@ -80,7 +87,8 @@ class ArrowFile(FileStore):
             def append(batch: Batch, moved: np.ndarray) -> None:
                 rows = others.take(len(moved))
                 column = as_column(pa, moved, schema.field(name).type, facts.dtype)
-                sink.write_table(rows.set_column(place, schema.field(name), column))
+                rows = rows.set_column(place, schema.field(name), column)
+                sink.write_table(rows.replace_schema_metadata(schema.metadata))
 
             yield append
 
@@ -108,6 +116,19 @@ def _sink(file: Any, schema: Any, part: Path) -> Any:
     if part.suffix.lower() == ".parquet":
         return need("pyarrow.parquet", "files").ParquetWriter(file, schema)
     return need("pyarrow", "files").ipc.new_file(file, schema)
+
+
+def marked(schema: Any, mark: Mark) -> Any:
+    """A schema with a mark."""
+    return schema.with_metadata({**(schema.metadata or {}), MARK: mark.to_json()})
+
+
+def mark_in(schema: Any, name: str) -> Mark | None:
+    """The mark of a schema; that of a stream names the model alone."""
+    found = (schema.metadata or {}).get(MARK.encode())
+    if found is None:
+        return None
+    return Mark.from_json(found) or Mark(found.decode(errors="replace"), name, "", done=True)
 
 
 def vector_column(schema: Any, asked: str | None, name: str) -> str:
@@ -160,7 +181,7 @@ def _matrix(chunk: Any, dimension: int, name: str) -> np.ndarray:
 
 def as_column(pa: Any, moved: np.ndarray, kind: Any, dtype: str) -> Any:
     """A matrix as a column of the type that the original has; rows of NaN are nulls."""
-    missing = np.isnan(moved).any(axis=1)
+    missing = np.isnan(moved).all(axis=1)
     flat = pa.array(np.ascontiguousarray(moved, dtype=dtype).reshape(-1))
     if hasattr(kind, "list_size"):
         return pa.FixedSizeListArray.from_arrays(

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .file_store import FileStore, Rows, as_ids
+from .file_store import FileStore
+from .rows import Rows, as_ids
 from .store import Batch, Facts, StoreError, need
 
 
@@ -35,26 +36,29 @@ class FaissIndex(FileStore):
         kind, told, is_exact = _kind(faiss, inner)
         facts = Facts(kind, metric, index.d, index.ntotal, "float32", told, (), is_exact)
         vectors, numbers = _content(faiss, inner)
-        if own is not None:
-            numbers = own[numbers]
-        order = np.argsort(numbers, kind="stable")
-        vectors, self._numbers = vectors[order], numbers[order]
+        order = np.argsort(numbers, kind="stable")  # for an IVF without ids, that of adding
+        vectors, numbers = vectors[order], numbers[order]
+        has_ids = own is not None or not np.array_equal(numbers, np.arange(len(numbers)))
+        self._numbers = numbers if own is None else own[numbers]
         columns: dict[str, Callable[[Any], Any]] = {}
-        if own is not None:
+        if has_ids:
             as_ids(self._numbers.tolist(), self.name)
             columns["id"] = lambda part: self._numbers[part].tolist()
-        return Rows(facts, lambda part: vectors[part], lambda rows: vectors[rows], columns)
+        in_order = own is not None or not has_ids
+        return Rows(facts, lambda part: vectors[part], lambda rows: vectors[rows], columns, in_order)
 
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
         """By the index itself."""
-        self._opened()
+        count = self._opened().facts.count
+        if count == 0:
+            return np.empty((len(queries), 0), dtype=np.int64)
         _, found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
-        places = np.searchsorted(self._numbers, np.maximum(found, self._numbers[0]))
-        ids = self._all_ids()[np.minimum(places, len(self._numbers) - 1)]
-        missing = found < 0
+        order = np.argsort(self._numbers)
+        places = order[np.minimum(np.searchsorted(self._numbers[order], found), count - 1)]
+        ids, missing = self._all_ids()[places], self._numbers[places] != found  # FAISS has -1 for none
         if missing.any():
-            ids = ids.copy()
-            ids[missing] = -1 if ids.dtype != object else None
+            ids = ids.astype(object)
+            ids[missing] = None
         return np.asarray(ids)
 
     @contextmanager
@@ -126,12 +130,7 @@ def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any
         new = faiss.IndexHNSWFlat(old.d, old.hnsw.nb_neighbors(1), old.metric_type)
         new.hnsw.efConstruction, new.hnsw.efSearch = old.hnsw.efConstruction, old.hnsw.efSearch
     elif isinstance(old, faiss.IndexIVFFlat):
-        coarse = faiss.IndexFlat(old.d, old.metric_type)
-        new = faiss.IndexIVFFlat(coarse, old.d, old.nlist, old.metric_type)
-        new.own_fields, new.nprobe = True, old.nprobe
-        coarse.this.disown()
-        new.cp.min_points_per_centroid = 1  # few vectors are the user's choice: no warning
-        new.train(moved)
+        new = _ivf_like(faiss, old, moved)
     else:
         new = faiss.IndexFlat(old.d, old.metric_type)
     if own is not None:
@@ -141,4 +140,19 @@ def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any
         new.add_with_ids(moved, numbers)
     else:
         new.add(moved)
+    return new
+
+
+def _ivf_like(faiss: Any, old: Any, moved: np.ndarray) -> Any:
+    """An empty IVF index: trained anew, or with few vectors, or lists of another kind, as the old one was."""
+    if len(moved) < old.nlist or not isinstance(faiss.downcast_index(old.quantizer), faiss.IndexFlat):
+        new = faiss.clone_index(old)
+        new.reset()
+        return new
+    coarse = faiss.IndexFlat(old.d, old.metric_type)
+    new = faiss.IndexIVFFlat(coarse, old.d, old.nlist, old.metric_type)
+    new.own_fields, new.nprobe = True, old.nprobe
+    coarse.this.disown()
+    new.cp.min_points_per_centroid = 1  # few vectors are the user's choice: no warning
+    new.train(moved)
     return new

@@ -8,36 +8,28 @@ import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..neighbors import nearest
 from .items import Items
+from .rows import Rows, as_float, as_ids, attach, exhaustive
 from .store import ROWS, Batch, Facts, Mark, Store, StoreError
 from .switch import (
+    check_same_disk,
     fingerprint,
     forget_marks,
     free_name,
     locked,
     marks_of,
+    original_of,
     put_in_place,
     read_mark,
     settle,
     write_mark,
 )
-
-
-@dataclass
-class Rows:
-    """An open file: rows by number."""
-
-    facts: Facts
-    read: Callable[[slice], np.ndarray]  # vectors of some rows, (n, d)
-    take: Callable[[np.ndarray], np.ndarray]  # vectors by row number, (n, d)
-    columns: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # values of a slice or row numbers
 
 
 class FileStore(Store):
@@ -79,7 +71,11 @@ class FileStore(Store):
         return self._opened().facts
 
     def mark(self) -> Mark | None:
-        return read_mark(self.path)
+        return read_mark(self.path) or (self._mark_inside() if self.exists() else None)
+
+    def _mark_inside(self) -> Mark | None:
+        """The mark in the file itself, where its format has a place for one: that goes with every copy."""
+        return None
 
     def state(self) -> str:
         """Its content, of which a large file tells but samples, and when it was last written to."""
@@ -90,12 +86,12 @@ class FileStore(Store):
         rows, ids = self._opened(), self._all_ids()
         for start in range(0, rows.facts.count, size):
             part = slice(start, min(start + size, rows.facts.count))
-            yield Batch(ids[part], _as_float(rows.read(part)), self._columns(columns, part))
+            yield Batch(ids[part], as_float(rows.read(part)), self._columns(columns, part))
 
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
         rows, places = self._opened(), self._places_of(ids)
         places = places[places >= 0]
-        return Batch(self._all_ids()[places], _as_float(rows.take(places)), self._columns(columns, places))
+        return Batch(self._all_ids()[places], as_float(rows.take(places)), self._columns(columns, places))
 
     def holds(self, ids: np.ndarray) -> np.ndarray:
         return self._places_of(ids) >= 0
@@ -104,7 +100,7 @@ class FileStore(Store):
         """By comparing with every row."""
         rows = self._opened()
         count, metric = rows.facts.count, rows.facts.metric or "l2"
-        found = exhaustive(queries, _as_float(rows.read(slice(0, count))), min(k, count), metric)
+        found = exhaustive(queries, as_float(rows.read(slice(0, count))), k, metric)
         return np.asarray(self._all_ids()[found])
 
     def _opened(self) -> Rows:
@@ -113,8 +109,7 @@ class FileStore(Store):
                 raise StoreError(f"{self.path} is not there. Give a file or a folder with vectors.")
             rows = self._open()
             if self.items is not None:
-                table = Items.read(self.items, rows.facts.count)
-                rows.columns |= {name: _picker(values) for name, values in table.columns.items()}
+                attach(rows, Items.read(self.items), self.id, self.name)
             if self.metric is not None and rows.facts.metric not in (None, self.metric):
                 raise StoreError(
                     f"{self.path} compares by {rows.facts.metric}; got metric={self.metric!r}. Leave it out."
@@ -136,6 +131,9 @@ class FileStore(Store):
         if column is None:
             return np.arange(rows.facts.count, dtype=np.int64)
         return as_ids(self._columns([column], slice(0, rows.facts.count))[column], self.name)
+
+    def has_row_numbers(self) -> bool:
+        return self.id is None and "id" not in self._opened().columns
 
     def _places_of(self, ids: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Row numbers of ids, -1 for those that are not there."""
@@ -179,13 +177,14 @@ class FileStore(Store):
         return self.path.with_name(f".{self.path.name}.hubless-part{self.path.suffix}")
 
     def begin(self, blue: Any, mark: Mark) -> None:
-        self._done = False
+        self._done, self._begun = False, mark
         if self.path.exists():
             own = self.mark()
             if own is None or (own.model, own.source) != (mark.model, mark.source):
                 told = "was not made by hubless" if own is None else f"is of model {own.model[:12]}"
                 raise StoreError(f"{self.path} is there and {told}. Give another name, or remove it.")
             self._done = own.done and own.state == blue.state()
+        check_same_disk(self.path, blue.path)
         if not self._done:
             _delete(self._part())
             writer = self._writer(blue, self._part())
@@ -202,94 +201,62 @@ class FileStore(Store):
             return
         (writer, _), self._write = self._write, None
         writer.__exit__(None, None, None)
+        shutil.copymode(blue.path, self._part())
         write_mark(self.path, fingerprint(self._part()), mark)
         if self.path.is_dir():
             shutil.rmtree(self.path)  # ours, of an earlier state of blue
         os.replace(self._part(), self.path)
-        self._forget()
+        self.refresh()
 
     def settle(self) -> None:
-        known = marks_of(self.path)
-        names = [self._moved(mark) for mark in map(Mark.from_json, known.values()) if mark is not None]
-        for moved in [*names, *self.path.parent.glob(f"{self.path.stem}.moved-*{self.path.suffix}")]:
-            settle(self._original(), moved, lambda path: fingerprint(path) in known)
+        settle(self.path)
 
     def promote(self, green: Any) -> str:
-        mark = green.mark()
-        if self.state() != mark.state:
-            raise StoreError(f"{self.name} changed since {green.name} was made. Apply again, then promote.")
-        kept = self._original()
-        write_mark(self.path, fingerprint(green.path), replace(mark, original=kept.name))
-        put_in_place(green.path, self.path, kept)
+        with locked(self.path):
+            mark, content = green.mark(), fingerprint(green.path)
+            if self.state() != mark.state:
+                raise StoreError(
+                    f"{self.name} changed since {green.name} was made. Apply again, then promote."
+                )
+            if content == fingerprint(self.path):
+                raise StoreError(f"{green.name} equals {self.name}: the model moves none of its items.")
+            self._check_not_kept()
+            kept = original_of(self.path)
+            write_mark(self.path, content, replace(mark, original=kept.name))
+            put_in_place(green.path, self.path, kept)
         forget_marks(green.path)
-        self._forget()
+        self.refresh()
         return str(kept)
 
-    def rollback(self) -> str:
-        mark = self.mark()
-        if mark is None or mark.original is None:
-            raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
-        kept, content = self._original(), fingerprint(self.path)  # never a path that a file of marks names
-        moved = free_name(self._moved(mark), self.path)
-        if not kept.exists():
-            raise StoreError(f"the original, {kept}, is not there any more: {self.name} stays as it is.")
-        write_mark(moved, content, replace(mark, original=None))
-        put_in_place(kept, self.path, moved)
-        self._forget()
-        return str(moved)
+    def _check_not_kept(self) -> None:
+        """Refuse to let the original that another name would roll back to be anything else."""
+        owner = self.path.with_name(self.path.name.replace(".original", "", 1))
+        if owner != self.path and original_of(owner) == self.path and marks_of(owner):
+            raise StoreError(
+                f"{self.name} is the original of {owner}, kept to roll back to. Roll back first."
+            )
 
-    def _original(self) -> Path:
-        """Where the original is kept, once promoted."""
-        return self.path.with_name(f"{self.path.stem}.original{self.path.suffix}")
+    def rollback(self) -> str:
+        with locked(self.path):
+            mark = self.mark()
+            if mark is None or mark.original is None:
+                raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
+            kept, content = original_of(self.path), fingerprint(self.path)  # no path that marks name
+            if not kept.exists() or read_mark(kept) is not None:
+                told = "is not there any more" if not kept.exists() else "was moved itself"
+                raise StoreError(f"the original, {kept}, {told}: {self.name} stays as it is.")
+            moved = free_name(self._moved(mark), self.path)
+            write_mark(moved, content, replace(mark, original=None, changed=False))
+            put_in_place(kept, self.path, moved)
+        self.refresh()
+        return str(moved)
 
     def _moved(self, mark: Mark) -> Path:
         """Where the moved copy is kept, once rolled back."""
         return self.path.with_name(f"{self.path.stem}.moved-{mark.model[:8]}{self.path.suffix}")
 
-    def _forget(self) -> None:
+    def refresh(self) -> None:
         self._rows = self._places = None
-
-
-def exhaustive(queries: np.ndarray, vectors: np.ndarray, k: int, metric: str) -> np.ndarray:
-    """Row numbers of the k nearest by a metric, comparing with every row; (n, k)."""
-    there = np.flatnonzero(~np.isnan(vectors).any(axis=1))
-    queries, vectors = np.asarray(queries, dtype=vectors.dtype), vectors[there]
-    if metric == "l2":
-        found = nearest(queries, vectors, k, return_distance=False)
-    else:  # −⟨x, z⟩ is ½‖x − z‖² up to −½‖z‖², which one more column of the stored side makes up for
-        norms = np.linalg.norm(vectors, axis=1)
-        if metric == "cosine":
-            vectors = vectors / np.where(norms > 0, norms, 1)[:, None]
-            norms = np.where(norms > 0, 1.0, 0.0)
-        lift = np.sqrt(np.maximum(norms.max() ** 2 - norms**2, 0)).astype(vectors.dtype)
-        queries = np.column_stack([queries, np.zeros(len(queries), queries.dtype)])
-        found = nearest(queries, np.column_stack([vectors, lift]), k, return_distance=False)
-    return np.asarray(there[found])
-
-
-def as_ids(values: Sequence[Any], name: str) -> np.ndarray:
-    """Ids as an array of int64, or of texts; StoreError where two are alike or one is missing."""
-    ids = np.asarray(values, dtype=object)
-    if any(value is None for value in values):
-        raise StoreError(f"{name} has rows without an id. Name a column in which every row has one.")
-    if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
-        ids = ids.astype(np.int64)
-    else:
-        ids = np.array([str(value) for value in values] + [None], dtype=object)[:-1]
-    doubled = len(ids) - len(set(ids.tolist()))
-    if doubled:
-        raise StoreError(
-            f"{name} has {doubled} rows whose id another row has too. Name a column of unique ids."
-        )
-    return ids
-
-
-def _as_float(vectors: np.ndarray) -> np.ndarray:
-    return np.asarray(vectors, dtype=np.float64 if vectors.dtype == np.float64 else np.float32)
-
-
-def _picker(values: list[Any]) -> Callable[[Any], list[Any]]:
-    return lambda part: values[part] if isinstance(part, slice) else [values[i] for i in part]
 
 
 def _delete(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Vectors in plain files: .npy (mapped, not read), .npz, the HDF5 of ann-benchmarks, folders of parts."""
 
 import os
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .file_store import FileStore, Rows
-from .store import ROWS, Batch, Facts, StoreError, need
+from .file_store import FileStore
+from .rows import Rows
+from .store import ROWS, Batch, Facts, Mark, StoreError, need
 
 Append = Callable[[Batch, np.ndarray], None]
 
@@ -32,7 +34,9 @@ class NpyFile(FileStore):
     def _open(self) -> Rows:
         try:
             vectors = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
+            if not isinstance(vectors, np.ndarray):
+                raise ValueError("it holds several arrays; name it .npz")
+        except (EOFError, ValueError) as error:
             raise StoreError(f"{self.path} is not a matrix in NumPy's format: {error}") from error
         facts = facts_of("npy file", vectors)
         return Rows(facts, lambda part: np.asarray(vectors[part]), lambda rows: np.asarray(vectors[rows]))
@@ -64,7 +68,7 @@ class NpzFile(FileStore):
         try:
             with np.load(self.path, allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
-        except (ValueError, zipfile.BadZipFile) as error:
+        except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(f"{self.path} is not a .npz file that is safe to read: {error}") from error
         key = _pick(arrays, self.vector, self.path)
         vectors = arrays.pop(key)
@@ -133,7 +137,7 @@ class Hdf5File(FileStore):
     def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
         h5py, facts = need("h5py", "files"), blue.facts()
         with h5py.File(blue.path, "r") as old, h5py.File(part, "w") as new:
-            new.attrs.update(old.attrs)
+            new.attrs.update({**old.attrs, "hubless": self._begun.to_json()})
             for name in set(old) - {blue._key, "neighbors", "distances"}:
                 old.copy(name, new)
             vectors = new.create_dataset(blue._key, (facts.count, facts.dimension), facts.dtype)
@@ -145,6 +149,10 @@ class Hdf5File(FileStore):
                 place += len(moved)
 
             yield append
+
+    def _mark_inside(self) -> Mark | None:
+        with need("h5py", "files").File(self.path, "r") as file:
+            return Mark.from_json(str(file.attrs.get("hubless", "")))
 
 
 class Parts(FileStore):
@@ -219,6 +227,7 @@ class Parts(FileStore):
     def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
         part.mkdir()
         olds = blue.parts()
+        _copy_others(blue.path, part, {old.path.name for old in olds})
         waiting: list[np.ndarray] = []
 
         def flush() -> None:
@@ -228,6 +237,7 @@ class Parts(FileStore):
                 count = old.facts().count
                 moved = np.concatenate(waiting) if waiting else np.empty((0, blue.facts().dimension))
                 waiting[:] = [moved[count:]]
+                old._begun = self._begun
                 with old._writer(old, part / old.path.name) as append:
                     start = 0
                     for batch in old.batches():
@@ -244,3 +254,12 @@ class Parts(FileStore):
 
 def _length(where: Any) -> int:
     return where.stop - where.start if isinstance(where, slice) else len(where)
+
+
+def _copy_others(source: Path, target: Path, parts: set[str]) -> None:
+    """Copy what lies beside the parts in a folder, so that it is there after a switch too."""
+    for entry in source.iterdir():
+        if entry.is_dir():
+            shutil.copytree(entry, target / entry.name, symlinks=True)
+        elif entry.name not in parts:
+            shutil.copy2(entry, target / entry.name, follow_symlinks=False)

@@ -21,7 +21,7 @@ from . import lancedb_rows as arrow_rows
 from .lancedb_index import build, recipe, vector_index
 from .lancedb_rows import MARK, METRIC, ids_of, mark_of, marked, matrix
 from .lancedb_versions import keep, kept, serve_again, state_of
-from .store import METRICS, ROWS, Batch, Facts, Mark, Store, StoreError, need
+from .store import METRICS, ROWS, Batch, Facts, Mark, Store, StoreError, answers, need
 
 DISTANCES = {"l2": "l2", "cosine": "cosine", "ip": "dot"}
 
@@ -117,13 +117,11 @@ class LanceTable(Store):
         table = self._open()
         id, vector = self._columns(table)
         distance = DISTANCES[self._metric(table)]
-        is_text = arrow_rows.id_type(table.schema.field(id)) == "string"
-        found = np.full((len(queries), k), None if is_text else -1, dtype=object if is_text else np.int64)
-        for place, query in enumerate(np.asarray(queries, dtype=np.float32)):
+        found = []
+        for query in np.asarray(queries, dtype=np.float32):
             asked = table.search(query, vector_column_name=vector).distance_type(distance).limit(k)
-            ids = ids_of(asked.select([id, "_distance"]).to_arrow().column(id))
-            found[place, : len(ids)] = ids
-        return found
+            found.append(ids_of(asked.select([id, "_distance"]).to_arrow().column(id)).tolist())
+        return answers(found, k)
 
     # --- to build beside it --------------------------------------------------------------------------------
 

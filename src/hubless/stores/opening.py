@@ -16,6 +16,7 @@ from .pgvector import PgTable
 from .qdrant import QdrantCollection
 from .qdrant_edge import QdrantEdge
 from .store import METRICS, Store, StoreError
+from .switch import settle
 
 FILES: dict[str, Any] = {
     ".npy": NpyFile,
@@ -63,7 +64,8 @@ def open_store(
     if scheme in DATABASES or scheme == "qdrant-edge":
         return _database(scheme, text, {"vector": vector, "id": id, "metric": metric}, items)
     options = {"vector": vector, "id": id, "metric": metric, "items": items}
-    path = Path(text).expanduser()
+    path = Path(text).expanduser().resolve()
+    settle(path)
     if path.is_dir():
         return Parts(path, kinds=FILES, **options)
     kind = (FILES | INDEXES).get(path.suffix.lower())

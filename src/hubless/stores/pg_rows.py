@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .pg_catalog import Path, Table, compose, listed, literal, shown
-from .store import Batch, StoreError, need
+from .store import Batch, StoreError, answers, need
 
 OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 # Columns of other types are read as text.
@@ -106,7 +106,7 @@ def state(connection: Any, path: Path) -> str:
 
 
 def nearest(connection: Any, table: Table, metric: str, queries: np.ndarray, k: int) -> np.ndarray:
-    """Ids of the k nearest, nearest first; (n, k), -1 or None for none."""
+    """Ids of the k nearest, nearest first; (n, k), None for none."""
     sql = need("psycopg.sql", "pgvector")
     # An index may be of an expression, as embedding::halfvec(3072), and answers to that alone.
     index = next((index for index in table.vector_indexes if index.metric == metric), None)
@@ -124,11 +124,11 @@ def nearest(connection: Any, table: Table, metric: str, queries: np.ndarray, k: 
         "type": table.vector_type if index is None else (table.vector.type_schema, index.operand),
         "k": literal(k),
     }
-    found = np.full((len(queries), k), -1 if table.has_number_ids else None, dtype=object)
-    for place, query in enumerate(np.asarray(queries, dtype=np.float32).tolist()):
+    found = []
+    for query in np.asarray(queries, dtype=np.float32).tolist():
         rows = connection.execute(compose(statement, **parts, query=literal(str(query)))).fetchall()
-        found[place, : len(rows)] = [i for (i,) in rows]
-    return found.astype(np.int64) if table.has_number_ids else found
+        found.append([i for (i,) in rows])
+    return answers(found, k)
 
 
 def differing(connection: Any, green: Table, blue: Table, batch: Batch, moved: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from .store import ROWS, Batch, Mark, Store, StoreError
+from .store import ROWS, Batch, Mark, Store, StoreError, answers
 
 METRIC = {"Euclid": "l2", "Cosine": "cosine", "Dot": "ip"}
 TOLERANCE = {"float16": 1e-3}  # of the largest number of a vector: what the engine rounds
@@ -243,11 +243,7 @@ class PointStore(Store):
                 [str(id) if isinstance(id, UUID) else id for id in row]
                 for row in self._nearest(part, k, name)
             ]
-        flat = as_ids([id for row in found for id in row])
-        nearest = np.full((len(queries), k), -1 if flat.dtype == np.int64 else None, dtype=flat.dtype)
-        for place, row in enumerate(found):
-            nearest[place, : len(row)] = row
-        return nearest
+        return answers(found, k)
 
     def _layout(self) -> Layout:
         return Layout.choose(self.name, self._dense(), self.vector, self.metric)

@@ -164,11 +164,7 @@ class QdrantEdge(PointStore):
     # --- to switch -----------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        original = self.path.with_name(self.path.name + KEPT)
-        found = _mark_in(original)
-        moved = [self._moved(found)] if found else self.path.parent.glob(f"{self.path.name}.moved-*")
-        for path in moved:
-            settle(original, path, lambda folder: _mark_in(folder) is not None)
+        settle(self.path)
 
     def _moved(self, mark: Mark) -> Path:
         """Where the moved one is kept, once rolled back."""

@@ -28,6 +28,15 @@ class StoreError(ValueError):
     """What a store cannot do, with what to do instead."""
 
 
+def answers(rows: Sequence[Sequence[Any]], k: int) -> np.ndarray:
+    """Ids found for each query as an array of k columns: of int64, or of objects, with None for none."""
+    found = np.full((len(rows), k), None, dtype=object)
+    for place, row in enumerate(rows):
+        found[place, : len(row)] = list(row)
+    whole = all(isinstance(value, int | np.integer) for value in found.flat)
+    return found.astype(np.int64) if whole else found
+
+
 def need(module: str, extra: str) -> Any:
     """A module of an optional package; ImportError that names the extra where it is missing."""
     try:
@@ -87,6 +96,7 @@ class Mark:
     state: str  # `state()` of that store when it was last seen to agree
     done: bool  # whether all rows are there and its index is built
     original: str | None = None  # where the original is kept, once promoted
+    changed: bool = False  # whether others wrote to it since, where that can be told
 
     def to_json(self) -> str:
         return json.dumps({"hubless": 1, **asdict(self)}, sort_keys=True)
@@ -98,9 +108,11 @@ class Mark:
             found = json.loads(text or "null")
             if not isinstance(found, dict) or found.pop("hubless", None) != 1:
                 return None
-            return Mark(**found)
-        except (TypeError, ValueError):
+            mark = Mark(**found)
+        except (TypeError, ValueError, RecursionError):
             return None
+        texts = (mark.model, mark.source, mark.state, mark.original or "")
+        return mark if all(isinstance(text, str) for text in texts) else None
 
 
 class Store(ABC):
@@ -137,7 +149,7 @@ class Store(ABC):
 
     @abstractmethod
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Ids of the k nearest by its own metric and index, nearest first; (n, k), None or -1 for none."""
+        """Ids of the k nearest by its own metric and index, nearest first; (n, k), None for none."""
 
     def holds(self, ids: np.ndarray) -> np.ndarray:
         """Whether it has a row of each id; bool (n,)."""
@@ -148,6 +160,14 @@ class Store(ABC):
         """All ids, a batch at a time."""
         for batch in self.batches():
             yield batch.ids
+
+    def has_row_numbers(self) -> bool:
+        """Whether its ids are nothing but the numbers of rows, which change when a row is put in between."""
+        return False
+
+    def refresh(self) -> None:
+        """Forget what was read: the next look is a new one."""
+        return
 
     # --- to build beside it --------------------------------------------------------------------------------
 

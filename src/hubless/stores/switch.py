@@ -1,13 +1,13 @@
 """Blue and green on a file system: a lock, marks beside a file, and one step that puts one in its place."""
 
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from .store import Mark, StoreError
@@ -57,9 +57,28 @@ def marks_of(path: Path) -> dict[str, str]:
 
 
 def read_mark(path: Path) -> Mark | None:
-    """The mark of what lies there now. Marks go by content, so a file put in its place never inherits one."""
+    """The mark of what lies there now, by its content.
+
+    Of a content that no mark knows: that of a promotion whose original is kept still, as changed. Who adds
+    moved items to a promoted file makes no original of it.
+    """
     marks = marks_of(path)
-    return Mark.from_json(marks.get(fingerprint(path))) if marks and path.exists() else None
+    if not marks or not path.exists():
+        return None
+    known = {content: Mark.from_json(text) for content, text in marks.items()}
+    content, original = fingerprint(path), original_of(path)
+    mark = known.get(content)
+    # a switch that was cut short leaves there a second name of this, or the moved copy
+    if mark is None and original.exists() and fingerprint(original) not in {content, *known}:
+        promoted = [other for other in known.values() if other is not None and other.original is not None]
+        mark = replace(promoted[-1], changed=True) if promoted else None
+    # where the original is follows from the path: a file of marks may come from anywhere
+    return mark if mark is None or mark.original is None else replace(mark, original=original.name)
+
+
+def original_of(path: Path) -> Path:
+    """Where the original of a path is kept, once promoted."""
+    return path.with_name(f"{path.stem}.original{path.suffix}")
 
 
 def write_mark(path: Path, content: str, mark: Mark) -> None:
@@ -70,6 +89,8 @@ def write_mark(path: Path, content: str, mark: Mark) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Held by one process at a time; the system frees it when the process dies, however it dies."""
+    import fcntl  # not on every system, and only those who write need it
+
     lock = path.with_name(f".{path.name}.hubless-lock")
     while True:
         handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
@@ -77,7 +98,7 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(handle)
-            raise StoreError(f"another apply to {path} is under way; wait for it, or stop it.") from error
+            raise StoreError(f"another process is at work on {path}; wait for it, or stop it.") from error
         try:
             if os.path.samestat(os.fstat(handle), os.stat(lock)):
                 break
@@ -94,26 +115,44 @@ def locked(path: Path) -> Iterator[None]:
 def put_in_place(new: Path, served: Path, kept: Path) -> None:
     """Let `served` be what `new` is, and `kept` what `served` was; nobody ever finds `served` missing.
 
-    What a kill leaves is told apart by `settle`, which is to be called before.
+    To be called with the lock of `served`, and after `settle`.
     """
     if kept.exists() and not kept.samefile(served):
         raise StoreError(f"{kept} is in the way: what {served} is now would be kept there. Rename it.")
-    if new.stat().st_dev != served.stat().st_dev:
-        raise StoreError(
-            f"{new} is on another disk than {served}, so that it cannot take its place in one step. Apply "
-            "again with a target in the same folder, then promote that."
-        )
+    check_same_disk(new, served)
     _let_who_may_read(new, served)
     if served.is_dir():  # no folder has two names, so the new one takes the name that it will leave
+        told = {"new": new.name, "kept": kept.name, "inode": new.stat().st_ino}  # which no rename changes
+        write_text(_journal(served), json.dumps(told))
         os.rename(new, kept)
         _exchange(kept, served)
+        _journal(served).unlink()
         return
     if not kept.exists():
-        try:
-            os.link(served, kept)
-        except OSError:  # a file system without links
-            shutil.copy2(served, kept)
+        _keep(served, kept)
     os.replace(new, served)
+
+
+def _keep(served: Path, kept: Path) -> None:
+    """Give a file a second name, or where there can be none, copy it; never over anything."""
+    try:
+        os.link(served, kept)
+    except FileExistsError as error:
+        raise StoreError(f"{kept} is in the way: another process made it just now. Look at both.") from error
+    except OSError:  # a file system without links
+        part = kept.with_name(f".{kept.name}.hubless-part")
+        shutil.copy2(served, part)
+        os.rename(part, kept)
+
+
+def check_same_disk(new: Path, served: Path) -> None:
+    """Refuse what cannot take the place of another in one step."""
+    where = new if new.exists() else new.parent
+    if where.stat().st_dev != served.stat().st_dev:
+        raise StoreError(
+            f"{new} is on another disk than {served}, so that it cannot take its place in one step. Give a "
+            "target in the same folder."
+        )
 
 
 def _let_who_may_read(new: Path, served: Path) -> None:
@@ -123,14 +162,28 @@ def _let_who_may_read(new: Path, served: Path) -> None:
     shutil.copymode(served, new)
 
 
-def settle(original: Path, moved: Path, is_moved: Callable[[Path], bool]) -> None:
-    """Give folders their names back where a switch was cut short, between a rename and an exchange.
+def settle(served: Path) -> None:
+    """Undo, or finish, a switch of folders that was cut short, by the note that it left."""
+    try:
+        told = json.loads(_journal(served).read_text(encoding="utf-8"))
+        new, kept = (served.with_name(Path(told[name]).name) for name in ("new", "kept"))
+        inode = int(told["inode"])
+    except (FileNotFoundError, KeyError, TypeError, ValueError):
+        return
+    aside = _aside(kept)
+    if aside.exists():  # between the renames of a system that cannot exchange two names at once
+        os.rename(aside, kept if served.exists() else served)
+    if kept.exists() and not new.exists() and served.stat().st_ino != inode:
+        os.rename(kept, new)
+    _journal(served).unlink()
 
-    Then a moved copy is found under the name of the original, or the original under that of the moved copy.
-    """
-    for wrong, right, expected in ((original, moved, True), (moved, original, False)):
-        if wrong.is_dir() and not right.exists() and is_moved(wrong) == expected:
-            os.rename(wrong, right)
+
+def _journal(served: Path) -> Path:
+    return served.with_name(f".{served.name}.hubless-switch")
+
+
+def _aside(one: Path) -> Path:
+    return one.with_name(f".{one.name}.hubless-swap")
 
 
 def free_name(path: Path, served: Path) -> Path:
@@ -153,7 +206,7 @@ def _exchange(one: Path, other: Path) -> None:
     swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if swap is not None and swap(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0:
         return
-    aside = one.with_name(f".{one.name}.hubless-swap")
+    aside = _aside(one)
     os.rename(other, aside)
     os.rename(one, other)
     os.rename(aside, one)
