@@ -1,4 +1,4 @@
-"""The command line: every verb measures and writes one raw file; `page` makes docs/speed.md of the files."""
+"""The command line: every verb measures and writes one raw file; two of them make pages of the files."""
 
 import argparse
 import subprocess
@@ -7,8 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import fit, gpu, growth, memory, page, search, select, tables
-from .record import FOLDER, Options, read, write
+from . import (
+    fit,
+    gpu,
+    growth,
+    index_stores,
+    index_tables,
+    memory,
+    page,
+    retrieval,
+    retrieval_page,
+    search,
+    select,
+    tables,
+)
+from .record import FOLDER, PEERS, Options, read, write
 
 VERBS: dict[str, Callable[[Options], dict[str, Any]]] = {
     "search": search.measure,
@@ -23,6 +36,14 @@ ELSEWHERE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "gpu-stream": gpu.stream,
     "gpu-tests": gpu.tests,
 }
+# of repaired indexes, with raw files and a page of their own
+INDEX: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "pairs": retrieval.pairs,
+    "labels": retrieval.labels,
+    "stores": index_stores.measure,
+}
+GROUPS = {"all": VERBS, "retrieval": INDEX}
+PAGES = {"page": page.write, "retrieval-page": retrieval_page.write}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,14 +51,16 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Time hubless beside the bare matrix products and its peers. Each verb writes its raw "
-        "seconds to one JSON file; `page` makes docs/speed.md of the files.",
+        "seconds to one JSON file; `page` makes docs/speed.md of the files of `all`, and `retrieval-page` "
+        "docs/index-results.md of those of `retrieval`.",
         epilog="example: python -m benchmarks search --quick --out look",
     )
-    parser.add_argument("verb", choices=(*VERBS, *ELSEWHERE, "all", "page"), help="what to measure or make")
+    verbs = (*VERBS, *ELSEWHERE, *INDEX, *GROUPS, *PAGES)
+    parser.add_argument("verb", choices=verbs, help="what to measure or make")
     parser.add_argument("--quick", action="store_true", help="tiny sizes and 2 rounds, to see that it runs")
     parser.add_argument("--repeats", type=int, help="rounds (default: 7)")
     parser.add_argument("--limit", type=float, default=600, help="seconds a learner may take (default: 600)")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of raw results (results/speed)")
+    parser.add_argument("--out", type=Path, help="folder of raw results (results/speed or results/index)")
     parser.add_argument("--docs", type=Path, default=page.DOCS, help="folder of the page (docs)")
     return parser
 
@@ -45,24 +68,28 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; all of them in a process each, as what one loads may slow another."""
     told = parser().parse_args(arguments)
-    if told.verb == "page":
+    is_index = told.verb in (*INDEX, "retrieval", "retrieval-page")
+    out = told.out or (retrieval_page.FOLDER if is_index else FOLDER)
+    if told.verb in PAGES:
         try:
-            print(*page.write(read(told.out), told.docs), sep="\n")
+            print(*PAGES[told.verb](read(out), told.docs), sep="\n")
         except FileNotFoundError as error:
             print(f"benchmarks: {error}", file=sys.stderr)
             return 1
         return 0
-    if told.verb == "all":
-        rest = ["--limit", str(told.limit), "--out", str(told.out), *["--quick"] * told.quick]
+    if told.verb in GROUPS:
+        rest = ["--limit", str(told.limit), "--out", str(out), *["--quick"] * told.quick]
         rest += ["--repeats", str(told.repeats)] if told.repeats else []
         command = [sys.executable, "-m", "benchmarks"]
-        codes = [subprocess.run([*command, verb, *rest]).returncode for verb in VERBS]
+        codes = [subprocess.run([*command, verb, *rest]).returncode for verb in GROUPS[told.verb]]
         return int(any(codes))
     repeats, pause = (2, 0.0) if told.quick else (7, 0.1)
-    options = Options(told.quick, told.repeats or repeats, told.limit, pause, told.out)
+    options = Options(told.quick, told.repeats or repeats, told.limit, pause, out)
     device = gpu.name() if told.verb in ELSEWHERE else "cpu"
-    found = write(told.verb, {**VERBS, **ELSEWHERE}[told.verb](options), options, device)
-    print(*tables.of(told.verb, found["cases"]), sep="\n")
+    peers = retrieval_page.PEERS if is_index else PEERS
+    measure = {**VERBS, **ELSEWHERE, **INDEX}[told.verb]
+    cases = write(told.verb, measure(options), options, device, peers)["cases"]
+    print(*(index_tables.of if is_index else tables.of)(told.verb, cases), sep="\n")
     return 0
 
 

@@ -79,10 +79,10 @@ def _blas_of_torch(torch: Any) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str | None]:
+def versions(peers: Sequence[str] = PEERS) -> dict[str, str | None]:
     """Of every peer, None where it is not installed."""
     found: dict[str, str | None] = {}
-    for name in PEERS:
+    for name in peers:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -90,12 +90,18 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def write(verb: str, cases: dict[str, Any], options: Options, device: str = "cpu") -> Found:
+def write(
+    verb: str,
+    cases: dict[str, Any],
+    options: Options,
+    device: str = "cpu",
+    peers: Sequence[str] = PEERS,
+) -> Found:
     """Put everything that a reader needs beside the cases, and write it in one step."""
     machine = describe(device)
     settings = {name: getattr(options, name) for name in ("quick", "repeats", "limit", "pause")}
     found = {"verb": verb, "date": machine.pop("date"), "settings": settings}
-    found |= {"machine": machine | {"blas": blas()}, "versions": versions(), "cases": cases}
+    found |= {"machine": machine | {"blas": blas()}, "versions": versions(peers), "cases": cases}
     options.out.mkdir(parents=True, exist_ok=True)
     with replacing(options.out / f"{verb}.json") as file:
         file.write((json.dumps(found, indent=1, ensure_ascii=False) + "\n").encode())

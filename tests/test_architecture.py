@@ -46,7 +46,7 @@ ROWS = [
     {"index.__init__", "index.repair"},
     {"index.collection", "index.hooks", "index.stream"},
     {"index.pairs"},
-    {"index.doctor", "index.evaluate", "index.held_out"},
+    {"index.doctor", "index.evaluate", "index.held_out", "index.recall"},
     {"index.predict"},
     {"race"},
     {"classifier", "transformer", "baselines.mahalanobis"},

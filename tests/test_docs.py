@@ -84,7 +84,8 @@ def test_commands_on_a_page_make_sense(page):
     commands = re.findall(r"^(?:    )?hubless (.*)$", page.read_text(), re.MULTILINE)
     assert commands or page.name in ("guide.md", "speed.md")
     for command in commands:
-        cli.parser().parse_args(shlex.split(command, comments=True))
+        own, *_ = re.split(r"[<>|]", command)  # without what the shell does
+        cli.parser().parse_args(shlex.split(own, comments=True))
 
 
 def test_every_file_is_on_the_map():

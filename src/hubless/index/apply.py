@@ -9,7 +9,8 @@ from tqdm import tqdm
 from .. import __version__
 from ..movers import Stay
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
-from .collection import collect, space_of
+from .collection import are_unit, collect, space_of
+from .recall import compare_recall
 from .repair import Repair
 
 PASSES = 5  # over blue, while others write to it
@@ -51,6 +52,7 @@ def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = Fals
         if strange:
             notes.append(f"{strange:,} items stay where they are: the model knows no such {model.label}.")
         green.finish(blue, Mark(model.hash, blue.name, state, done=True))
+        notes += compare_recall(blue, green) if written or removed else []
     return {
         "target": green.name,
         "rows": green.facts().count,
@@ -177,18 +179,26 @@ def check_movable(
             f"{blue.name} ({facts.kind}) keeps its vectors quantised: what it gives back is not what was put "
             "in. Move the original vectors and build it again from those."
         )
-    asked = facts.metric or model.metric
-    if asked == "ip":
+    return _check_metric(model, blue, facts.metric or model.metric, batches)
+
+
+def _check_metric(model: Repair, blue: Store, asked: str, batches: Iterable[Batch] | None) -> list[str]:
+    """A model for cosine is one for unit vectors by L2 and inner product too; none is for another metric."""
+    if asked == model.metric:
+        return []
+    all_unit = True
+    if asked == "ip" or model.metric == "cosine":
         for batch in blue.batches() if batches is None else batches:
-            space_of("ip", batch.vectors[~np.isnan(batch.vectors).any(axis=1)], blue.name)
-    space = "cosine" if asked == "ip" else asked
-    if space != model.metric:
+            there = batch.vectors[np.isfinite(batch.vectors).all(axis=1) & batch.vectors.any(axis=1)]
+            space_of(asked, there, blue.name)  # refuses inner product of vectors of other lengths
+            all_unit &= are_unit(there)
+    if model.metric != "cosine" or not all_unit:
+        space = "cosine" if asked == "ip" else asked
         raise StoreError(
             f"{blue.name} compares by {asked}, the model was learned for {model.metric}. Fit one for {space}."
         )
-    if asked != "ip":
-        return []
-    return [f"{blue.name} compares unit vectors by inner product: moved vectors are brought to length 1."]
+    by = "inner product" if asked == "ip" else "L2"
+    return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1."]
 
 
 def _moved(model: Repair, batch: Batch) -> np.ndarray:

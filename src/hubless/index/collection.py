@@ -57,17 +57,24 @@ class Collection:
         queries = np.asarray(queries, dtype=self.vectors.dtype)
         return unit(queries) if self.metric == "cosine" else queries
 
+    # ‖x − z‖² = ‖x‖² + 1 − 2 ⟨x, z⟩ where ‖z‖ = 1: by L2 such items have the order that they have by cosine
+    def in_space(self, metric: str) -> "Collection":
+        """The same items, compared by another metric, where that gives the same answers; else StoreError."""
+        if metric == self.metric:
+            return self
+        if metric != "cosine" or not are_unit(self.vectors):
+            raise StoreError(f"{self.name} compares by {self.metric}, the model is for {metric}.")
+        return replace(self, metric=metric, vectors=unit(self.vectors))
+
     def moved(self, model: Repair) -> np.ndarray:
-        """Vectors where a model moves them; StoreError where it was learned for others."""
-        if model.metric != self.metric:
-            raise StoreError(f"{self.name} compares by {self.metric}, the model is for {model.metric}.")
+        """Vectors where a model moves them, in its space; StoreError where it was learned for others."""
         if model.dimension != self.vectors.shape[1]:
             raise StoreError(
                 f"{self.name} has vectors of {self.vectors.shape[1]} columns, the model moves "
                 f"{model.dimension}."
             )
         labels = None if model.label is None else self.columns[model.label]
-        return model.move(self.vectors, self.ids.tolist(), labels)
+        return model.move(self.in_space(model.metric).vectors, self.ids.tolist(), labels)
 
     def about(self) -> dict[str, Any]:
         """What a model keeps of it: enough to tell later whether data is the same."""
@@ -131,12 +138,17 @@ def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
         raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} {dimension}.")
 
 
+def are_unit(X: np.ndarray) -> bool:
+    """Whether all rows have length 1, up to the rounding of half precision."""
+    return bool((np.abs(np.linalg.norm(X, axis=1) - 1) <= UNIT).all())
+
+
 def space_of(metric: str | None, X: np.ndarray, name: str) -> str:
     """Where items can be moved under a metric: l2, or cosine, which inner product is for unit vectors."""
     if metric != "ip":
         return metric or "l2"
-    norms = np.linalg.norm(X, axis=1)
-    if len(norms) and np.abs(norms - 1).max() > UNIT:
+    if not are_unit(X):
+        norms = np.linalg.norm(X, axis=1)
         raise StoreError(
             f"{name} compares by inner product, and its vectors have lengths from {norms.min():.3g} to "
             f"{norms.max():.3g}. Moved vectors are shorter and would lose answers. Use an index by L2 or "

@@ -87,6 +87,7 @@ def evaluate_pairs(model: Repair, items: Collection, judged: Judged, k: int = 10
 
     An item is seen if the model learned from a query of its own; a query is, if one of its items is.
     """
+    items = items.in_space(model.metric)
     stored, queries = (items.vectors, items.moved(model)), items.comparable(judged.queries)
     k = min(k, len(items.ids))
     relevant = judged.rows(items.places)
@@ -125,6 +126,7 @@ def evaluate_labels(
     k = min(k, len(items.ids))
     labels = _texts(items.columns[label])
     asked = _texts([value for value, kept in zip(truth, known, strict=True) if kept])
+    items = items.in_space(model.metric)
     stored, queries = (items.vectors, items.moved(model)), items.comparable(queries)
     wide = max(k, min(HUBS, len(items.ids)))
     found = [nearest(queries, vectors, wide, return_distance=False) for vectors in stored]

@@ -15,7 +15,7 @@ from ..classifier_cv import MoveLabeledClassifierCV
 from ..movers import Chain, LabelRidge, MoveLabeled, Mover, Scale, Shrink, Stay, Unit
 from ..solve import Penalty
 from ..stores.store import StoreError
-from .collection import Collection
+from .collection import Collection, are_unit
 from .evaluate import NORMAL, Figure, figure
 from .held_out import STAY, K, Lesson, Setting, ask_held_out, choose
 from .pairs import Judged
@@ -114,7 +114,12 @@ def learn_from_pairs(
     random_state: int = 0,
     progress: bool | None = False,
 ) -> Repair:
-    """The map, and steps of items with queries of their own, that answer held-out queries best."""
+    """The map, and steps of items with queries of their own, that answer held-out queries best.
+
+    Items of length 1 keep it: by L2 too they are learned for as by cosine, which gives them the same answers.
+    """
+    if are_unit(items.vectors):
+        items = items.in_space("cosine")
     judged = judged._replace(queries=items.comparable(judged.queries))
     answers = ask_held_out(items, judged, n_folds=n_folds, random_state=random_state, progress=progress)
     chosen, why = choose(answers)

@@ -51,6 +51,7 @@ def predict(
             )
         return np.array([winners(np.array([[str(vote) for vote in row]]))[0] for row in votes])
     items = collect(store, columns_for(model, label), progress=progress).labeled(label)
+    items = items.in_space(model.metric)
     moved, classes = items.moved(model), items.columns[label]
     rows = nearest(items.comparable(queries), moved, min(k, len(moved)), return_distance=False)
     return winners(np.array([str(value) for value in classes])[rows])

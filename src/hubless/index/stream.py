@@ -89,6 +89,8 @@ def move_arrow(
         writer = pa.ipc.new_stream(sink, marked)
         for batch in reader:
             vectors = as_matrix(batch.column(place), model.dimension, "the stream")
+            if np.isinf(vectors).any():
+                raise StoreError(f"a vector after row {count:,} of the stream has infinite numbers.")
             ids = batch.column(id).to_pylist() if id in schema.names else [None] * batch.num_rows
             labels = None if model.label is None else batch.column(label).to_pylist()
             moved = model.move(vectors, ids, labels)

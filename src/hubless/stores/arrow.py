@@ -33,7 +33,7 @@ class ArrowFile(FileStore):
             dimension,
             table.count_rows(),
             str(np.dtype(kept.to_pandas_dtype())),
-            "none: every vector is compared",
+            "exhaustive: every vector is compared",
         )
         self._table, self._column = table, name
 

@@ -89,7 +89,7 @@ def _kind(faiss: Any, index: Any) -> tuple[str, str, bool]:
     if isinstance(index, faiss.IndexIVFFlat) and type(index) is faiss.IndexIVFFlat:
         return "FAISS IVF", f"IVF, nlist={index.nlist}, nprobe={index.nprobe}", True
     if isinstance(index, faiss.IndexFlat):
-        return "FAISS Flat", "none: every vector is compared", True
+        return "FAISS Flat", "exhaustive: every vector is compared", True
     return f"FAISS {type(index).__name__}", type(index).__name__, False
 
 

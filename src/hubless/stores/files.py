@@ -25,7 +25,7 @@ def facts_of(kind: str, vectors: Any, metric: str | None = None) -> Facts:
         raise StoreError(
             f"vectors are a matrix of floating-point numbers, one row each; got {dtype} of shape {shape}."
         )
-    return Facts(kind, metric, shape[1], shape[0], dtype.name, "none: every vector is compared")
+    return Facts(kind, metric, shape[1], shape[0], dtype.name, "exhaustive: every vector is compared")
 
 
 class NpyFile(FileStore):

@@ -22,6 +22,7 @@ from .lancedb_index import build, recipe, vector_index
 from .lancedb_rows import MARK, METRIC, ids_of, mark_of, marked, matrix
 from .lancedb_versions import keep, kept, serve_again, state_of
 from .store import METRICS, ROWS, Batch, Facts, Mark, Store, StoreError, answers, need
+from .switch import locked
 
 DISTANCES = {"l2": "l2", "cosine": "cosine", "ip": "dot"}
 
@@ -137,13 +138,7 @@ class LanceTable(Store):
         if self._folder is None:  # green has a primary key: two that write to it do not add an id twice
             yield
             return
-        import fcntl  # not on Windows
-
-        with open(self._folder / f".{self.table}.hubless-lock", "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise StoreError(f"{self.name} is being built or promoted by another process.") from error
+        with locked(self._folder / self.table):
             yield
 
     def begin(self, blue: Any, mark: Mark) -> None:

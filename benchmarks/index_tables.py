@@ -1,0 +1,141 @@
+"""Raw results of repaired indexes as tables in Markdown, for their page and for the end of a run."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from statistics import fmean, median
+from typing import Any
+
+from . import tables
+from .claims import shown
+from .rivals import NONE, OURS
+
+PARTS = ("all", "seen", "unseen")
+OTHERS = ("MRR@10", "hit rate@10", "recall@10")
+Cases = Mapping[str, Any]
+
+
+def of(verb: str, cases: Cases) -> list[str]:
+    """The tables of one verb."""
+    return SECTIONS[verb](cases)
+
+
+def _pair_tables(cases: Cases) -> list[str]:
+    methods = measured(cases["SciFact"])
+    head = ("moves", *(f"nDCG@10, {part}" for part in PARTS), "all, by draw", "N10 skewness", "seconds")
+    rows = [
+        [
+            name,
+            row["moves"],
+            *(change(figure(row, "nDCG@10", part)) for part in PARTS),
+            spread(row),
+            f"{skewness(row):.2f}",
+            _seconds([run["seconds"] for run in row["runs"]]),
+        ]
+        for name, row in methods.items()
+    ]
+    chosen = [[name, settings(row)] for name, row in methods.items() if name != NONE]
+    more = [
+        [name, *(f"{figure(row, measure, part)['after']:.3f}" for measure in OTHERS for part in PARTS)]
+        for name, row in methods.items()
+    ]
+    apart = [
+        [name, *(_difference(own) for own in row["from_hubless"])]
+        for name, row in methods.items()
+        if name != OURS
+    ]
+    return [
+        *tables.grid(["", *head], rows),
+        *_errors(cases["SciFact"]["methods"]),
+        "\nSettings that were chosen, and in how many draws:\n",
+        *tables.grid(["", "setting"], chosen, "---"),
+        "\nOther measures:\n",
+        *tables.grid(["", *(f"{measure}, {part}" for measure in OTHERS for part in PARTS)], more),
+        f"\nnDCG@10 less that of `{OURS}`, with its 95 % interval, paired by query:\n",
+        *tables.grid(["", *PARTS], apart),
+    ]
+
+
+def _label_tables(cases: Cases) -> list[str]:
+    about = ("chosen", "neighbours", "accuracy", "precision@10", "N10 skewness", "fixed", "broken", "seconds")
+    rows = []
+    for name, row in cases["banking77"]["methods"].items():
+        figures = [change(own) if name != "original" else f"{own['after']:.3f}" for own in row["figures"]]
+        counts = [f"{row['fixed']}", f"{row['broken']}"] if name != "original" else ["—", "—"]
+        hubs, seconds = f"{row['skewness'][1]:.2f}", _seconds(row["seconds"])
+        rows.append([name, f"`{row['mover']}`", str(row["n_neighbors"]), *figures, hubs, *counts, seconds])
+    return tables.grid(["", *about], rows)
+
+
+def _store_tables(cases: Cases) -> list[str]:
+    timed = {name: case for name, case in cases.items() if "error" not in case["seconds"]}
+    steps = list(dict.fromkeys(step for case in timed.values() for step in case["seconds"]))
+    rows = [
+        [name, f"{case['rows']:,}", *(_seconds(case["seconds"][step]) for step in steps)]
+        for name, case in timed.items()
+    ]
+    errors = _errors({name: case["seconds"] for name, case in cases.items()})
+    return [*tables.grid(["", "rows", *steps], rows), *errors]
+
+
+def measured(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Methods that have figures."""
+    return {name: row for name, row in case["methods"].items() if "error" not in row}
+
+
+def _errors(rows: Mapping[str, Any]) -> list[str]:
+    """Why some have no figures."""
+    lines = [f"- {name}: {' '.join(row['error'].split())}" for name, row in rows.items() if "error" in row]
+    return ["", *lines] if lines else []
+
+
+def figure(row: Mapping[str, Any], measure: str, part: str) -> dict[str, Any]:
+    """One figure of a method, with not moving as what was before."""
+    return next(own for own in row["figures"] if (own["measure"], own["part"]) == (measure, part))
+
+
+def score(methods: Mapping[str, Any], name: str, part: str) -> str:
+    """The nDCG@10 of a method, as it is shown."""
+    return f"{figure(methods[name], 'nDCG@10', part)['after']:.3f}"
+
+
+def settings(row: Mapping[str, Any]) -> str:
+    """The settings of all draws, each with how often it was chosen."""
+    counts = Counter(run["setting"] for run in row["runs"])
+    return "; ".join(f"{setting} ({count})" for setting, count in counts.most_common())
+
+
+def spread(row: Mapping[str, Any]) -> str:
+    """The lowest and the highest nDCG@10 over all queries, from draw to draw."""
+    shown = sorted(f"{run['nDCG']['all']:.3f}" for run in row["runs"])
+    return shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
+
+
+def skewness(row: Mapping[str, Any]) -> float:
+    return fmean(run["skewness"] for run in row["runs"])
+
+
+def change(own: Mapping[str, Any]) -> str:
+    """A figure with the interval of its change, where it changed."""
+    if own["low"] == own["high"]:
+        return f"{own['after']:.3f}"
+    return f"{own['after']:.3f} ({own['low']:+.3f} to {own['high']:+.3f})"
+
+
+def _difference(own: Mapping[str, Any]) -> str:
+    return f"{own['after'] - own['before']:+.3f} ({own['low']:+.3f} to {own['high']:+.3f})"
+
+
+def side(own: Mapping[str, Any]) -> int:
+    """1 or -1 where a change is visibly positive or negative, else 0."""
+    return int(own["low"] > 0) - int(own["high"] < 0)
+
+
+def _seconds(seconds: list[float]) -> str:
+    return shown(median(seconds)) if any(seconds) else "—"
+
+
+SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
+    "pairs": _pair_tables,
+    "labels": _label_tables,
+    "stores": _store_tables,
+}
