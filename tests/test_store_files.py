@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 
 import faiss
 import h5py
@@ -347,3 +348,52 @@ def test_an_ivf_index_of_few_vectors_keeps_its_lists(tmp_path):
     promote(store, "green")
     found = faiss.read_index(str(tmp_path / "v.faiss")).search(X[:5], 3)[1]
     assert found.tolist() == exact(np.arange(20), model.move(X[:20]), X[:5], 3, "l2")
+
+
+class Trap:
+    """What, unpickled, would write a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_pickles_in_files_of_vectors_are_refused_and_run_nothing(tmp_path, suffix):
+    array = np.array([Trap(tmp_path / "sprung")], dtype=object)
+    path = tmp_path / f"v.{suffix}"
+    if suffix == "npy":
+        np.save(path, array, allow_pickle=True)
+    else:
+        np.savez(path, vectors=np.zeros((1, 3), np.float32), label=array)
+    store = (NpyFile if suffix == "npy" else NpzFile)(path)
+    with pytest.raises(StoreError):
+        store.facts()
+    path.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    with pytest.raises(StoreError):
+        store.facts()
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_matrix_that_claims_more_than_it_holds_is_refused(tmp_path):
+    """Its head says a billion rows: nothing of that size may be made before it is seen to be a lie."""
+    np.save(tmp_path / "v.npy", np.zeros((2, 3), np.float32))
+    whole = (tmp_path / "v.npy").read_bytes()
+    (tmp_path / "v.npy").write_bytes(
+        whole.replace(b"'shape': (2, 3), }        ", b"'shape': (1000000000, 3), }")
+    )
+    with pytest.raises(StoreError, match="NumPy's format"):
+        NpyFile(tmp_path / "v.npy").facts()
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"PK\x03\x04", b"nothing of the kind"])
+@pytest.mark.parametrize("kind", [NpyFile, NpzFile, ArrowFile, Hdf5File, FaissIndex])
+def test_files_of_something_else_are_refused_in_words(tmp_path, kind, content):
+    suffix = {NpyFile: "npy", NpzFile: "npz", ArrowFile: "parquet", Hdf5File: "hdf5", FaissIndex: "faiss"}[
+        kind
+    ]
+    (tmp_path / f"v.{suffix}").write_bytes(content)
+    with pytest.raises(StoreError, match=r"v\."):
+        kind(tmp_path / f"v.{suffix}").facts()

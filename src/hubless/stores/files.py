@@ -33,9 +33,7 @@ class NpyFile(FileStore):
 
     def _open(self) -> Rows:
         try:
-            vectors = np.load(self.path, mmap_mode="r", allow_pickle=False)
-            if not isinstance(vectors, np.ndarray):
-                raise ValueError("it holds several arrays; name it .npz")
+            vectors = np.lib.format.open_memmap(self.path, mode="r")  # which takes no pickles
         except (EOFError, ValueError) as error:
             raise StoreError(f"{self.path} is not a matrix in NumPy's format: {error}") from error
         facts = facts_of("npy file", vectors)
@@ -66,7 +64,7 @@ class NpzFile(FileStore):
 
     def _open(self) -> Rows:
         try:
-            with np.load(self.path, allow_pickle=False) as held:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
         except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(f"{self.path} is not a .npz file that is safe to read: {error}") from error
