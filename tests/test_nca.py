@@ -1,5 +1,7 @@
 """NCA against its definition as loops, finite differences and scikit-learn."""
 
+import subprocess
+import sys
 import tracemalloc
 from itertools import pairwise
 from threading import Thread
@@ -199,3 +201,18 @@ def test_threads_of_blas_are_limited_for_a_while():
     with pytest.raises(ZeroDivisionError), limit_blas(1):
         raise ZeroDivisionError
     assert blas_threads() == before
+
+
+def test_a_library_that_others_brought_is_not_counted():
+    """faiss has an OpenBLAS of its own, whose limits are those of a thread: elsewhere it knows none."""
+    script = (
+        "import faiss\n"
+        "from threading import Thread\n"
+        "from hubless.threads import blas_threads, limit_blas\n"
+        "seen = []\n"
+        "with limit_blas(1):\n"
+        "    thread = Thread(target=lambda: seen.append(blas_threads()))\n"
+        "    thread.start(); thread.join()\n"
+        "assert seen == [1], seen\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

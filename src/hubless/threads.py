@@ -16,7 +16,13 @@ WORKERS = 4  # blocks worked on side by side
 
 @cache
 def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")  # looking for libraries takes milliseconds: once
+    """The libraries behind NumPy's products: others, as that of faiss, may count by thread. Found once: it
+    takes milliseconds.
+    """
+    found = ThreadpoolController().select(user_api="blas")
+    paths = [library["filepath"] for library in found.info()]
+    own = [path for path in paths if "numpy" in path or "scipy" in path]
+    return found.select(filepath=own) if own else found
 
 
 _limiting = RLock()  # limits that overlap, unless one is inside the other, would restore each other's numbers
