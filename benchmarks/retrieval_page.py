@@ -127,8 +127,8 @@ def _reading(case: Mapping[str, Any]) -> list[str]:
         f"Visibly behind `{NONE}` there: {_names(costs, -1)}.",
         *_about_nudge(methods),
         f"The same vectors in an index by L2: {score(methods, BY_L2, 'all')}, and {spread(methods[BY_L2])} "
-        "from draw to draw. Vectors of length 1 have the same answers by L2 as by cosine, and are learned for "
-        "as by cosine.",
+        "from draw to draw. Vectors of length 1 have the same answers by L2 as by cosine, and are learned "
+        "for as by cosine.",
         f"N10 skewness over the test queries is {skewness(methods[NONE]):.2f} as they are and "
         f"{skewness(methods[OURS]):.2f} after `{OURS}`: "
         + ("there are fewer hubs." if fewer else "what is gained here is not gained from hubs."),
