@@ -102,6 +102,8 @@ def test_unit_vectors_by_l2_are_learned_for_as_by_cosine(tmp_path, rng):
     assert (len(pairs.queries), left_out) == (90, 0)
     model = learn_from_pairs(items, pairs)
     assert model.metric == "cosine"
+    model.own = Own(np.array([3]), documents[:1], 0.5)  # by row number, of this very data
+    assert apply(model, store, "stepped")["written"] == 120
     model = Repair(MoveLabeled(1.0).fit_pairs(unit(queries), documents[answers]), "cosine")
     assert "L2" in apply(model, store, "moved")["notes"][0]
     promote(store, "moved")

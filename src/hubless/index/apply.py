@@ -69,7 +69,8 @@ def _check_rows_are_those(model: Repair, blue: Store) -> None:
     """Refuse to move single items by their row number in other data than was learned from."""
     if model.own is None or not blue.has_row_numbers():
         return
-    if collect(blue).about()["fingerprint"] != model.facts.get("data", {}).get("fingerprint"):
+    here = collect(blue).in_space(model.metric).about()["fingerprint"]
+    if here != model.facts.get("data", {}).get("fingerprint"):
         raise StoreError(
             f"the model moves some items by their row number, and {blue.name} is not the data it was learned "
             "from. Fit again; or give the items ids (--items, --id), then fit."
