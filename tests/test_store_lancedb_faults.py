@@ -289,7 +289,7 @@ def test_a_row_that_comes_while_it_is_promoted_is_not_lost(items, monkeypatch, i
         with pytest.raises(ZeroDivisionError if is_killed else StoreError):
             promote(store, "moved")
     if is_killed:
-        assert 10**6 not in content(store)  # for now
+        assert 10**6 not in content(store)  # which comes later
         with pytest.raises(StoreError, match="changed while it was promoted"):
             store.promote(store.beside("moved"))
     assert store.mark() is None

@@ -192,14 +192,14 @@ def check_names(found: Any, allowed: Iterable[str], where: str) -> None:
 
 def check_size(found: Any) -> None:
     """Refuse a tree of more values than the parameters of a model have."""
-    todo, seen = [found], 0
-    while todo:
-        value = todo.pop()
+    waiting, seen = [found], 0
+    while waiting:
+        value = waiting.pop()
         if isinstance(value, dict | list):
             seen += len(value)
             if seen > MOST_VALUES:
                 raise ValueError(f"the parameters are more than {MOST_VALUES} values.")
-            todo.extend(value.values() if isinstance(value, dict) else value)
+            waiting.extend(value.values() if isinstance(value, dict) else value)
 
 
 _REPR = reprlib.Repr()
