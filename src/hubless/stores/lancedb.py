@@ -236,7 +236,7 @@ class LanceTable(Store):
         try:
             table = self._database.open_table(self.table, version=version)
         except ValueError as error:
-            raise StoreError(f"{self.name} is not there: {error}.") from error
+            raise StoreError(f"{self.name} is not there: {str(error).rstrip('.')}.") from error
         if self.branch:
             old = kept(table, self.branch)
             if old is None:
