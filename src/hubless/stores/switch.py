@@ -91,25 +91,40 @@ def locked(path: Path) -> Iterator[None]:
     """Held by one process at a time; the system frees it when the process dies, however it dies."""
     import fcntl  # not on every system, and only those who write need it
 
-    lock = path.with_name(f".{path.name}.hubless-lock")
-    while True:
-        handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise StoreError(f"another process is at work on {path}; wait for it, or stop it.") from error
-        try:
-            if os.path.samestat(os.fstat(handle), os.stat(lock)):
-                break
-        except FileNotFoundError:  # its last owner removed it just now: the lock is on a file without a name
-            pass
-        os.close(handle)
+    lock, handle = path.with_name(f".{path.name}.hubless-lock"), -1
     try:
+        while handle < 0:
+            handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_it = os.path.samestat(os.fstat(handle), os.stat(lock))
+            except (
+                FileNotFoundError
+            ):  # its last owner removed it just now: the lock is on a file without a name
+                is_it = False
+            except OSError as error:
+                raise StoreError(f"another process is at work on {path}; wait for it, or stop it.") from error
+            if not is_it:
+                os.close(handle)
+                handle = -1
         yield
     finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
+        _sweep(lock)
+
+
+def _sweep(lock: Path) -> None:
+    """Remove a lock that nobody holds, however its owner ended."""
+    import fcntl
+
+    with suppress(OSError):  # not there, or held by another
+        handle = os.open(lock, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.unlink()
+        finally:
+            os.close(handle)
 
 
 def put_in_place(new: Path, served: Path, kept: Path) -> None:
