@@ -39,6 +39,7 @@ to 81 %, and skewness falls from 22 to 2; auto lifts it to 87 %.
 
 Next:
   README.md       ten lines that put this on your own data
+  docs/index.md   repair an index: FAISS, LanceDB, pgvector, Qdrant, files
   docs/guide.md   every formula beside its function, how to read each measure
   docs/movers.md  the movers, and what each is good for
   docs/results.md the paper's tables, reproduced; hubless reproduce runs them"""
