@@ -25,6 +25,7 @@ from .options import (
     add_queries,
     add_source,
     add_verb,
+    as_repair,
     ids_like,
     model_of,
     positive,
@@ -239,9 +240,8 @@ def _predict(options: argparse.Namespace) -> None:
     elif options.source is None:
         raise StoreError("name the items that vote: --source SOURCE.")
     else:
-        found = predict(
-            model_of(options.model), source_of(options), vectors, options.labels, options.k, progress=None
-        )
+        model = as_repair(saved, options.model)
+        found = predict(model, source_of(options), vectors, options.labels, options.k, progress=None)
     rows = [{"query": name, "class": value} for name, value in zip(names, found.tolist(), strict=True)]
     show(options, rows, "\n".join(map(str, found.tolist())))
 

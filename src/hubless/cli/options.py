@@ -103,7 +103,11 @@ def vectors_of(
 
 def model_of(folder: str) -> Repair:
     """The model in a folder; a saved mover is one without anything said about metric or ids."""
-    found = model_dir.load(folder)
+    return as_repair(model_dir.load(folder), folder)
+
+
+def as_repair(found: Any, folder: str) -> Repair:
+    """What was loaded from a folder, as a model for an index."""
     if isinstance(found, Mover) and not found._lifts:
         return Repair(found)
     if not isinstance(found, Repair):

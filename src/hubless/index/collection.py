@@ -126,6 +126,14 @@ def collect(store: Store, columns: Sequence[str] = (), *, progress: bool | None 
     return whole if there.all() else replace(whole.take(there), missing=int((~there).sum()))
 
 
+def read_all(store: Store) -> tuple[np.ndarray, np.ndarray]:
+    """All ids (n,) and vectors (n, d) of a store, whatever they are."""
+    batches = [(batch.ids, batch.vectors) for batch in store.batches()]
+    if not batches:
+        raise StoreError(f"{store.name} is empty.")
+    return np.concatenate([ids for ids, _ in batches]), np.concatenate([vectors for _, vectors in batches])
+
+
 def columns_for(model: Repair, *names: str) -> list[str]:
     """Columns to read: those named, and that which a model moves items by."""
     asked = [*names] if model.label is None else [*names, model.label]

@@ -8,7 +8,7 @@ import numpy as np
 from ..hubness import Hubness, measure_hubness
 from ..stores.rows import exhaustive
 from ..stores.store import Store, StoreError
-from .collection import UNIT, check_queries
+from .collection import UNIT, check_queries, read_all
 
 K = 10
 SAMPLE = 20_000  # items that hubs are looked for among; of more, some by chance
@@ -79,7 +79,7 @@ def diagnose(
     """
     facts = store.facts()
     shown = text or next((name for name in ("text", "title", "name") if name in facts.columns), None)
-    ids, X = _read(store)
+    ids, X = read_all(store)
     nulls = np.isnan(X).all(axis=1)
     finite = np.isfinite(X).all(axis=1)
     norms = np.linalg.norm(X[finite].astype(np.float64), axis=1)
@@ -106,13 +106,6 @@ def diagnose(
         verdict,
         advice,
     )
-
-
-def _read(store: Store) -> tuple[np.ndarray, np.ndarray]:
-    batches = [(batch.ids, batch.vectors) for batch in store.batches()]
-    if not batches:
-        raise StoreError(f"{store.name} is empty.")
-    return np.concatenate([ids for ids, _ in batches]), np.concatenate([vectors for _, vectors in batches])
 
 
 def _rows_as_bytes(X: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..stores.rows import exhaustive
 from ..stores.store import Store
+from .collection import read_all
 
 K, QUERIES, ROWS = 10, 100, 100_000  # neighbours, items that are asked with, rows that are read at most
 LOST = 0.02  # recall that may be lost without a word
@@ -16,14 +17,14 @@ LOST = 0.02  # recall that may be lost without a word
 # |found ∩ true| / k
 def recall(store: Store, queries: np.ndarray, metric: str) -> float:
     """Share of the true neighbours that the index of a store finds."""
-    ids, vectors = [], []
-    for batch in store.batches():
-        ids += batch.ids.tolist()
-        vectors.append(batch.vectors)
-    truth = exhaustive(queries, np.concatenate(vectors), K, metric)
+    return _recall(store, *read_all(store), queries, metric)
+
+
+def _recall(store: Store, ids: np.ndarray, vectors: np.ndarray, queries: np.ndarray, metric: str) -> float:
+    truth = ids[exhaustive(queries, vectors, K, metric)].tolist()
     found = store.search(queries, K).tolist()
-    shared = [len({ids[i] for i in row} & set(own)) for row, own in zip(truth, found, strict=True)]
-    return sum(shared) / truth.size
+    shared = [len({*row} & {*own}) for row, own in zip(truth, found, strict=True)]
+    return sum(shared) / sum(map(len, truth))
 
 
 def compare_recall(blue: Store, green: Store) -> list[str]:
@@ -32,10 +33,12 @@ def compare_recall(blue: Store, green: Store) -> list[str]:
     metric = facts.metric or "l2"
     if facts.index.startswith("exhaustive") or not K < facts.count <= ROWS:
         return []
-    there = np.concatenate([batch.vectors for batch in blue.batches()])
-    there = there[np.isfinite(there).all(axis=1)]
+    ids, vectors = read_all(blue)
+    there = vectors[np.isfinite(vectors).all(axis=1)]
+    if not len(there):
+        return []
     queries = there[np.random.default_rng(0).permutation(len(there))[:QUERIES]]
-    before, after = (recall(store, queries, metric) for store in (blue, green))
+    before, after = _recall(blue, ids, vectors, queries, metric), recall(green, queries, metric)
     if after >= before - LOST:
         return []
     return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .file_store import FileStore
-from .rows import Rows
+from .rows import Rows, as_float
 from .store import ROWS, Batch, Facts, Mark, StoreError, need
 
 MARK = "hubless"  # what schema metadata tells of a move
@@ -68,8 +68,7 @@ class ArrowFile(FileStore):
                 part = slice(start, start + piece.num_rows)
                 start += piece.num_rows
                 vectors = as_matrix(piece.column(self._column), facts.dimension, self.name)
-                vectors = np.asarray(vectors, dtype=np.float64 if facts.dtype == "float64" else np.float32)
-                yield Batch(ids[part], vectors, self._columns(columns, part))
+                yield Batch(ids[part], as_float(vectors), self._columns(columns, part))
 
     def _mark_inside(self) -> Mark | None:
         self._opened()

@@ -50,6 +50,7 @@ class FileStore(Store):
         self.name = str(self.path)
         self.vector, self.id, self.metric, self.items = vector, id, metric, items
         self._rows: Rows | None = None
+        self._ids: np.ndarray | None = None
         self._places: dict[Any, int] | None = None
         self._write: Any = None
 
@@ -126,11 +127,14 @@ class FileStore(Store):
         return {name: list(known[name](part)) for name in names}
 
     def _all_ids(self) -> np.ndarray:
-        rows = self._opened()
-        column = self.id or ("id" if "id" in rows.columns else None)
-        if column is None:
-            return np.arange(rows.facts.count, dtype=np.int64)
-        return as_ids(self._columns([column], slice(0, rows.facts.count))[column], self.name)
+        if self._ids is None:
+            rows = self._opened()
+            column = self.id or ("id" if "id" in rows.columns else None)
+            if column is None:
+                self._ids = np.arange(rows.facts.count, dtype=np.int64)
+            else:
+                self._ids = as_ids(self._columns([column], slice(0, rows.facts.count))[column], self.name)
+        return self._ids
 
     def has_row_numbers(self) -> bool:
         return self.id is None and "id" not in self._opened().columns
@@ -256,7 +260,7 @@ class FileStore(Store):
         return self.path.with_name(f"{self.path.stem}.moved-{mark.model[:8]}{self.path.suffix}")
 
     def refresh(self) -> None:
-        self._rows = self._places = None
+        self._rows = self._ids = self._places = None
 
 
 def _delete(path: Path) -> None:
