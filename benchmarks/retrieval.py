@@ -12,7 +12,8 @@ from tqdm import tqdm
 from hubless import MoveLabeledClassifierCV
 from hubless.hubness import measure_hubness
 from hubless.index.collection import Collection
-from hubless.index.evaluate import evaluate_labels, figure
+from hubless.evaluation import figure
+from hubless.index.evaluate import evaluate_labels
 from hubless.index.held_out import K
 from hubless.index.learn import learn_from_labels
 from hubless.index.repair import Repair

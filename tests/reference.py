@@ -131,6 +131,11 @@ def hub_occurrence(counts):
     return sum(c for c in counts if c >= 2 * mean(counts)) / sum(counts)
 
 
+def busiest_share(counts):
+    busiest = sorted(counts, reverse=True)[: math.ceil(len(counts) / 100)]
+    return sum(busiest) / sum(counts)
+
+
 def classify(X, y, queries, k, alpha, n_targets=1, center=True):
     """Move-labeled from end to end; y holds class numbers."""
     mu = X.mean(axis=0) if center else np.zeros(X.shape[1])

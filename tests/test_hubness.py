@@ -11,6 +11,7 @@ from hubless.hubness import (
     MEASURES,
     antihub_share,
     bad_k_occurrence,
+    busiest_share,
     hub_occurrence,
     k_occurrence,
     largest_occurrence,
@@ -38,6 +39,7 @@ def test_every_measure_same_as_loops(asarray, neighbors, rng):
     assert report.largest_occurrence == max(counts)
     assert report.robin_hood == pytest.approx(reference.robin_hood(counts))
     assert report.hub_occurrence == pytest.approx(reference.hub_occurrence(counts))
+    assert report.busiest_share == pytest.approx(reference.busiest_share(counts))
     bad = reference.bad_k_occurrence(neighbors, objects, queries)
     np.testing.assert_array_equal(to_numpy(report.bad_occurrence), bad)
     assert report.bad_share == pytest.approx(sum(bad) / 800)
@@ -47,7 +49,13 @@ def test_one_object_takes_all():
     counts = k_occurrence(np.zeros((12, 1), dtype=int), 4)
     assert skewness(counts) == pytest.approx(2 / 3**0.5)
     assert (antihub_share(counts), largest_occurrence(counts)) == (0.75, 12)
-    assert (robin_hood(counts), hub_occurrence(counts)) == (0.75, 1.0)
+    assert (robin_hood(counts), hub_occurrence(counts), busiest_share(counts)) == (0.75, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("n", "busiest"), [(1, 1), (99, 1), (100, 1), (101, 2), (250, 3)])
+def test_the_busiest_1_percent_are_one_at_least(n, busiest):
+    counts = np.arange(1, n + 1)
+    assert busiest_share(counts) == pytest.approx(sum(range(n - busiest + 1, n + 1)) / (n * (n + 1) / 2))
 
 
 def test_no_hubs_at_all():
@@ -62,7 +70,7 @@ def test_no_hubs_at_all():
 
 def test_hubs_do_not_depend_on_the_number_of_queries(neighbors):
     once, thrice = k_occurrence(neighbors, 50), k_occurrence(np.tile(neighbors, (3, 1)), 50)
-    for measure in (skewness, antihub_share, robin_hood, hub_occurrence):
+    for measure in (skewness, antihub_share, robin_hood, hub_occurrence, busiest_share):
         assert measure(thrice) == pytest.approx(measure(once))
 
 

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, to_numpy
+from .candidates import name as name_of
 from .classifier import VOTES, MovedNeighbors
 from .devices import to_device
 from .inputs import (
@@ -19,7 +20,7 @@ from .inputs import (
     check_positive,
     check_weights,
 )
-from .movers import MoveLabeled, Mover
+from .movers import MoveLabeled, Mover, Stay
 from .race import NEIGHBORS as RACED_NEIGHBORS
 from .race import Arena, Race, explain, n_targets_of, table
 from .selection import NEIGHBORS, Grid, best_setting, feasible_neighbors, folds, results, score_fold
@@ -229,3 +230,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     def _n_neighbors(self) -> int:
         return self.n_neighbors_
+
+
+def plain_neighbors(model: MoveLabeledClassifierCV) -> int | None:
+    """The number of neighbours that was best where objects were not moved; None where that was not tried."""
+    movers = model.cv_results_.get("mover", np.array([], dtype=str))
+    rows = np.flatnonzero(movers == name_of(Stay()))
+    return int(model.cv_results_["n_neighbors"][rows[0]]) if len(rows) else None

@@ -70,6 +70,14 @@ def hub_occurrence(occurrence: Array) -> float:
     return float(xp.sum(xp.where(hubs, occurrence, 0))) / total if total else 0.0
 
 
+# Σ_{i among the ⌈n / 100⌉ objects of the largest N_k} N_k(i) / Σ_i N_k(i)
+def busiest_share(occurrence: Array) -> float:
+    """Share of all neighbour slots taken by the busiest 1 % of the objects (one at least)."""
+    xp, total = namespace(occurrence), float(namespace(occurrence).sum(occurrence))
+    busiest = xp.sort(occurrence, descending=True)[: -(-occurrence.shape[0] // 100)]
+    return float(xp.sum(busiest)) / total if total else 0.0
+
+
 # Σ_i BN_k(i) / Σ_i N_k(i)
 def bad_share(bad_occurrence: Array, occurrence: Array) -> float:
     """Share of all neighbour slots whose object is of another class than the query."""
@@ -83,6 +91,7 @@ MEASURES = (
     largest_occurrence,
     robin_hood,
     hub_occurrence,
+    busiest_share,
     bad_share,
 )
 
@@ -99,6 +108,7 @@ class Hubness:
     largest_occurrence: int
     robin_hood: float
     hub_occurrence: float
+    busiest_share: float
     bad_share: float | None  # None without labels
     occurrence: Array = field(repr=False, compare=False)  # N_k of each object
     bad_occurrence: Array | None = field(repr=False, compare=False)
@@ -162,6 +172,7 @@ def measure_hubness(
         largest_occurrence=largest_occurrence(occurrence),
         robin_hood=robin_hood(occurrence),
         hub_occurrence=hub_occurrence(occurrence),
+        busiest_share=busiest_share(occurrence),
         bad_share=None if bad is None else bad_share(bad, occurrence),
         occurrence=occurrence,
         bad_occurrence=bad,

@@ -44,6 +44,19 @@ MOST_VALUES = 10_000  # in the parameters of a model: a small file must not beco
 MOST_TEXT = 1 << 30  # bytes of an array of texts, each of which takes the room of the longest
 
 
+def as_json(value: Any) -> Any:
+    """A result in what JSON knows, for reading alone; what is not finite is null."""
+    if isinstance(value, dict):
+        return {str(name): as_json(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(own) for own in value]
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it; what JSON does not know becomes {"class": …, "parameters": …}."""
     if value is None or type(value) in (bool, int):

@@ -242,6 +242,25 @@ def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
     }
 
 
+def tried(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
+    """The rows of such a table as plain data, for a page; the error is that of the score itself."""
+    scores = table["mean_test_score"]
+    errors = np.sqrt(scores * (1 - scores) / np.maximum(table["n_queries"], 1))
+    return [
+        {
+            "name": str(table["mover"][i]),
+            "k": int(table["n_neighbors"][i]),
+            "score": float(scores[i]) if np.isfinite(scores[i]) else None,
+            "error": float(errors[i]) if np.isfinite(errors[i]) else None,
+            "queries": int(table["n_queries"][i]),
+            "seconds": float(table["seconds"][i]),
+            "chosen": str(table["mover"][i]) == chosen,
+            "why_not": str(table["error"][i]),
+        }
+        for i in range(len(scores))
+    ]
+
+
 def explain(race: Race, choice: Trial) -> str:
     """What was chosen, and why, in a few sentences."""
     best, n = race.best(), len(choice.right)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
@@ -13,6 +12,7 @@ import numpy as np
 from .. import model_dir
 from ..index.repair import Repair
 from ..movers import Mover
+from ..plain import as_json
 from ..stores.opening import open_store
 from ..stores.store import METRICS, Store, StoreError
 
@@ -120,20 +120,7 @@ def as_repair(found: Any, folder: str) -> Repair:
 def show(options: argparse.Namespace, result: Any, words: str | None = None) -> None:
     """Print a result: as JSON, or in words."""
     if options.json:
-        plain = _plain(result.as_dict() if hasattr(result, "as_dict") else result)
-        print(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False))
+        told = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
+        print(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print(str(result) if words is None else words)
-
-
-def _plain(value: Any) -> Any:
-    """A result in what JSON knows; what is not finite is null."""
-    if isinstance(value, dict):
-        return {str(name): _plain(own) for name, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | None) else str(value)

@@ -46,7 +46,7 @@ class Collection:
 
     def labeled(self, label: str) -> "Collection":
         """The items that have a class."""
-        known = np.array([value is not None and value != "" for value in self.columns[label]], dtype=bool)
+        known = are_known(self.columns[label])
         if not known.any():
             raise StoreError(f"no item of {self.name} has a {label}.")
         return self if known.all() else self.take(known)
@@ -89,8 +89,13 @@ class Collection:
         }
 
 
-def collect(store: Store, columns: Sequence[str] = (), *, progress: bool | None = False) -> Collection:
-    """Read a whole store; StoreError where it was moved, or would be harmed by moving."""
+def collect(
+    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, may_harm: bool = False
+) -> Collection:
+    """Read a whole store; StoreError where it was moved, or would be harmed by moving.
+
+    With `may_harm`, items that are compared by inner product are taken as if by L2: to show the harm.
+    """
     facts, mark = store.facts(), store.mark()
     if mark is not None:
         raise StoreError(
@@ -118,7 +123,8 @@ def collect(store: Store, columns: Sequence[str] = (), *, progress: bool | None 
     there = ~np.isnan(X).any(axis=1)
     if not np.isfinite(X[there]).all():
         raise StoreError(f"{store.name} has vectors with infinite numbers. Repair or remove these rows.")
-    metric = space_of(facts.metric, X[there], store.name)
+    metric = "l2" if may_harm and is_harmed(facts.metric, X[there]) else None
+    metric = metric or space_of(facts.metric, X[there], store.name)
     if metric == "cosine":
         there &= X.any(axis=1)  # a zero has no direction, and is nobody's neighbour
         X = unit(X)
@@ -146,16 +152,31 @@ def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
         raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} {dimension}.")
 
 
+def are_known(labels: Sequence[Any]) -> np.ndarray:
+    """Whether each label is one; bool (n,)."""
+    return np.array([value is not None and value != "" for value in labels], dtype=bool)
+
+
+def as_texts(labels: Sequence[Any]) -> np.ndarray:
+    """Labels as texts, so that the 7 of a table is the "7" of a file; (n,)."""
+    return np.array(["" if value is None else str(value) for value in labels])
+
+
 def are_unit(X: np.ndarray) -> bool:
     """Whether all rows have length 1, up to the rounding of half precision."""
     return bool((np.abs(np.linalg.norm(X, axis=1) - 1) <= UNIT).all())
+
+
+def is_harmed(metric: str | None, X: np.ndarray) -> bool:
+    """Whether moving would lose answers: by inner product, of vectors of different lengths."""
+    return metric == "ip" and not are_unit(X)
 
 
 def space_of(metric: str | None, X: np.ndarray, name: str) -> str:
     """Where items can be moved under a metric: l2, or cosine, which inner product is for unit vectors."""
     if metric != "ip":
         return metric or "l2"
-    if not are_unit(X):
+    if is_harmed(metric, X):
         norms = np.linalg.norm(X, axis=1)
         raise StoreError(
             f"{name} compares by inner product, and its vectors have lengths from {norms.min():.3g} to "

@@ -111,6 +111,44 @@ class Answers:
             return 0.0, 0.0
         return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))
 
+    def tried(self, chosen: Setting) -> list[dict[str, Any]]:
+        """Every setting with its score, the best first, as plain data for a page."""
+        rows = []
+        for setting in SETTINGS:
+            scores = self.of(setting, "all")
+            error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
+            rows.append(
+                {
+                    "name": str(setting),
+                    "k": None,
+                    "score": float(scores.mean()),
+                    "error": error,
+                    "queries": len(scores),
+                    "seconds": None,
+                    "chosen": setting == chosen,
+                    "why_not": "",
+                }
+            )
+        return sorted(rows, key=lambda row: -row["score"])
+
+    def surface(self, chosen: Setting) -> dict[str, Any]:
+        """Scores over λ and the step of items toward their own queries, as plain data for a page."""
+        alphas = (*ALPHAS, None)
+        return {
+            "x": {
+                "title": "λ / mean eigenvalue",
+                "values": ["no map" if alpha is None else alpha for alpha in alphas],
+                "log": False,
+            },
+            "y": {"title": "step toward own queries", "values": list(STEPS)},
+            "score": [
+                [float(self.of(Setting(alpha, step), "all").mean()) for alpha in alphas] for step in STEPS
+            ],
+            "measure": f"nDCG@{K} of held-out queries",
+            "chosen": [alphas.index(chosen.alpha), STEPS.index(chosen.step)],
+            "words": "The ringed point was chosen.",
+        }
+
 
 def ask_held_out(
     items: Collection,

@@ -5,18 +5,20 @@ of another fold; from pairs as `held_out.py` says.
 """
 
 from dataclasses import asdict
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from ..candidates import name, steps
-from ..classifier_cv import MoveLabeledClassifierCV
+from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
+from ..evaluation import NORMAL, Figure, figure
 from ..movers import Chain, LabelRidge, MoveLabeled, Mover, Scale, Shrink, Stay, Unit
+from ..race import tried
 from ..solve import Penalty
 from ..stores.store import StoreError
 from .collection import Collection, are_unit
-from .evaluate import NORMAL, Figure, figure
 from .held_out import STAY, K, Lesson, Setting, ask_held_out, choose
 from .pairs import Judged
 from .repair import Own, Repair
@@ -51,8 +53,9 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
     X, y = items.vectors, np.array([str(value) for value in items.columns[label]])
     if len(y) < 2 or len(set(y.tolist())) < 2:
         raise StoreError(f"column {label!r} has {len(set(y.tolist()))} classes; there must be two or more.")
-    tried = movers_for_labels(items.metric) if mover == "auto" else _ridges(items.metric)
-    chooser = MoveLabeledClassifierCV(mover=tried, lift=False, random_state=random_state).fit(X, y)
+    started = perf_counter()
+    movers = movers_for_labels(items.metric) if mover == "auto" else _ridges(items.metric)
+    chooser = MoveLabeledClassifierCV(mover=movers, lift=False, random_state=random_state).fit(X, y)
     parts = [step for step in steps(chooser.mover_) if not isinstance(step, Unit)]
     chosen = clone(parts[0]) if parts else Stay()
     if isinstance(chosen, MoveLabeled):
@@ -67,7 +70,10 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
             "classes": len(chooser.classes_),
             "mover": name(chosen),
             "n_neighbors": int(chooser.n_neighbors_),
+            "n_neighbors before": plain_neighbors(chooser),
             "chosen by": chooser.explain(),
+            "tried": tried(chooser.cv_results_, name(chooser.mover_)),
+            "seconds": perf_counter() - started,
         },
     }
     facts["figures"] = _label_figures(chooser)
@@ -120,6 +126,7 @@ def learn_from_pairs(
     """
     if are_unit(items.vectors):
         items = items.in_space("cosine")
+    started = perf_counter()
     judged = judged._replace(queries=items.comparable(judged.queries))
     answers = ask_held_out(items, judged, n_folds=n_folds, random_state=random_state, progress=progress)
     chosen, why = choose(answers)
@@ -137,6 +144,9 @@ def learn_from_pairs(
             "items with queries": len(lesson.ids),
             "mover": str(chosen),
             "chosen by": why,
+            "tried": answers.tried(chosen),
+            "surface": answers.surface(chosen),
+            "seconds": perf_counter() - started,
             "seen": lesson.ids if len(lesson.ids) <= SEEN else [],
         },
         "figures": [

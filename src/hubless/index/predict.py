@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from ..evaluation import winners
 from ..neighbors import nearest
 from ..stores.store import Store, StoreError
 from .collection import check_queries, collect, columns_for
-from .evaluate import winners
 from .repair import Repair
 
 
