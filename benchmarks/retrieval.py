@@ -10,9 +10,9 @@ import numpy as np
 from tqdm import tqdm
 
 from hubless import MoveLabeledClassifierCV
+from hubless.evaluation import figure
 from hubless.hubness import measure_hubness
 from hubless.index.collection import Collection
-from hubless.evaluation import figure
 from hubless.index.evaluate import evaluate_labels
 from hubless.index.held_out import K
 from hubless.index.learn import learn_from_labels

@@ -6,6 +6,8 @@ from .hubness import Hubness, measure_hubness
 from .model_dir import load, save
 from .movers import MoveLabeled
 from .neighbors import nearest
+from .report.compare import compare
+from .report.report import Report
 from .transformer import MoveQuery
 
 __version__ = "0.1.0"
@@ -16,7 +18,9 @@ __all__ = [
     "MoveLabeledClassifier",
     "MoveLabeledClassifierCV",
     "MoveQuery",
+    "Report",
     "__version__",
+    "compare",
     "load",
     "measure_hubness",
     "nearest",

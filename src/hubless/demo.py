@@ -7,8 +7,11 @@ import numpy as np
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from tqdm import tqdm
 
+from .classifier_cv import MoveLabeledClassifierCV
 from .paper.contest import measure
 from .paper.experiment import Split, run, split_at_random
+from .report.compare import compare as compare_with_plain
+from .report.report import Report
 
 
 def _made_blobs(return_X_y: bool = True) -> Any:  # the signature of scikit-learn's loaders
@@ -40,6 +43,7 @@ to 81 %, and skewness falls from 22 to 2; auto lifts it to 87 %.
 Next:
   README.md       ten lines that put this on your own data
   docs/index.md   repair an index: FAISS, LanceDB, pgvector, Qdrant, files
+  docs/report.md  the page: hubless report shows the hubs of your own vectors
   docs/guide.md   every formula beside its function, how to read each measure
   docs/movers.md  the movers, and what each is good for
   docs/results.md the paper's tables, reproduced; hubless reproduce runs them"""
@@ -56,6 +60,14 @@ def compare(n_splits: int = 3) -> list[dict[str, Any]]:
         found = measure(method, split, seed) if method == "auto" else run(method, split, seed)._asdict()
         rows.setdefault((name, method), []).append(found)
     return [_row(name, method, shapes[name], cells) for (name, method), cells in rows.items()]
+
+
+def report(name: str = "blobs", seed: int = 0) -> Report:
+    """What hubs do to one of the data sets, and what the paper's map changes."""
+    X, y, queries, truth = _split(name, seed)
+    title = f"Ten Gaussian classes in {X.shape[1]} dimensions" if name == "blobs" else name
+    model = MoveLabeledClassifierCV(random_state=seed)
+    return compare_with_plain(model, X, y, queries, truth, title=title)
 
 
 def _split(name: str, seed: int) -> Split:

@@ -265,7 +265,7 @@ def explain(race: Race, choice: Trial) -> str:
     """What was chosen, and why, in a few sentences."""
     best, n = race.best(), len(choice.right)
     told = [
-        f"{name(choice.mover)} with {choice.n_neighbors} neighbours: "
+        f"{name(choice.mover)} with {choice.n_neighbors} neighbour{'s' * (choice.n_neighbors > 1)}: "
         f"{choice.score:.1%} of {n} held-out queries right."
     ]
     if choice.place == best.place:

@@ -5,9 +5,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from .. import __version__, demo
-from . import index_verbs, paper_verbs, switch_verbs
+from . import index_verbs, paper_verbs, report_verbs, switch_verbs
 from .options import Verbs, positive
 
 CODES = "exit codes: 0 done; 1 it could not be done, the message says why; 2 a senseless line; 130 stopped"
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
     _add_demo(verbs)
     index_verbs.add_verbs(verbs)
+    report_verbs.add_verbs(verbs)
     switch_verbs.add_verbs(verbs)
     paper_verbs.add_verbs(verbs)
     return parser
@@ -62,6 +64,7 @@ def _add_demo(verbs: Verbs) -> None:
         epilog="example: hubless demo --splits 5 --json",
     )
     verb.add_argument("--splits", type=positive, default=3, help="random 70 : 30 splits (default: 3)")
+    verb.add_argument("--report", type=Path, metavar="FILE", help="also write the page of the blobs there")
     verb.add_argument("--json", action="store_true", help="print the rows as JSON")
     verb.set_defaults(run=_demo)
 
@@ -69,3 +72,7 @@ def _add_demo(verbs: Verbs) -> None:
 def _demo(options: argparse.Namespace) -> None:
     rows = demo.compare(options.splits)
     print(json.dumps(rows, indent=1) if options.json else demo.table(rows))
+    if options.report is not None:
+        page = demo.report().save(options.report)
+        words = f"\nThe hubs of the blobs, before and after, to look at: {page}"
+        print(words, file=sys.stderr if options.json else sys.stdout)

@@ -9,9 +9,8 @@ import numpy as np
 
 from .. import model_dir
 from ..classifier import MovedNeighbors
-from ..index.collection import collect, columns_for
+from ..index.collection import collect
 from ..index.doctor import diagnose
-from ..index.evaluate import evaluate_labels, evaluate_pairs
 from ..index.export import FORMS, export
 from ..index.learn import learn_from_labels, learn_from_pairs
 from ..index.pairs import judged
@@ -34,6 +33,7 @@ from .options import (
     source_of,
     vectors_of,
 )
+from .report_verbs import add_drawing, answered, drawn, shown_columns, write, written_words
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -149,22 +149,19 @@ def _add_evaluate(verbs: Verbs) -> None:
     kind.add_argument("--pairs", type=Path, metavar="FILE", help="judgements: query-id, corpus-id, score")
     verb.add_argument("--query-labels", metavar="COLUMN", help="column of queries (default: as --labels)")
     verb.add_argument("-k", type=positive, help="answers that count (default: 10), or neighbours that vote")
+    verb.add_argument("--report", type=Path, metavar="FILE", help="also write the page, as `hubless report`")
+    add_drawing(verb)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    model, store, queries = model_of(options.model), source_of(options), queries_of(options)
-    if options.pairs is not None:
-        items = collect(store, columns_for(model), progress=None)
-        pairs, left_out = judged(queries, options.pairs, items)
-        found = evaluate_pairs(model, items, pairs, options.k or 10)
-        if left_out:
-            found.notes.append(f"{left_out} judgements name a query or an item that is not there.")
-    else:
-        column = options.query_labels or options.labels
-        vectors, _, columns = vectors_of(queries, [column])
-        items = collect(store, columns_for(model, options.labels), progress=None)
-        found = evaluate_labels(model, items, options.labels, vectors, columns[column], options.k)
-    show(options, found)
+    store = source_of(options)
+    found = answered(options, store, shown_columns(options, store) if options.report else ())
+    if options.report is None:
+        show(options, found.evaluation)
+        return
+    written = write(drawn(options, found), options, options.report)
+    result = {**found.evaluation.as_dict(), **written}
+    show(options, result, f"{found.evaluation}\n{written_words(written)}")
 
 
 def _add_preview(verbs: Verbs) -> None:

@@ -10,6 +10,7 @@ from .. import datasets
 from ..paper import published, standings, tables
 from ..paper.contest import CONTENDERS
 from ..paper.experiment import METHODS
+from ..paper.pages import write_pages
 from ..paper.reproduce import PASSES, Options, outcomes, plan, reproduce
 from .options import Verbs, positive
 
@@ -54,6 +55,9 @@ def _add_reproduce(verbs: Verbs) -> None:
     verb.add_argument("--rows", type=positive, help="a random part of each data set, for a quick look")
     verb.add_argument("--data-dir", type=Path, help="where data files are (default: $HUBLESS_DATA)")
     verb.add_argument("--device", default="cpu", help='where to compute: "cpu" (default) or "cuda"')
+    verb.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="also write the hubness page of each data set there"
+    )
     verb.add_argument("--json", action="store_true", help="print what each cell came to as JSON")
     verb.set_defaults(run=_reproduce)
 
@@ -69,6 +73,9 @@ def _reproduce(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=1))
     else:
         print(f"{done} of {len(found)} results are in {options.out}; next: hubless tables {options.out}")
+    if options.report is not None:
+        for page in write_pages(options.datasets, options.dim, shared, options.report):
+            print(page, file=sys.stderr if options.json else sys.stdout)
     for entry in failed:
         print(f"hubless: {entry['file']}: {entry['error']}", file=sys.stderr)
     return 1 if failed else 0

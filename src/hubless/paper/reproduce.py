@@ -92,7 +92,7 @@ def _check_device(device: str) -> None:
         raise ValueError(f'device {device!r} cannot be used: {error} Use --device cpu, or "cuda".') from error
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def raw_result(path: Path) -> dict[str, Any] | None:
     """A raw result, or None where there is none; what cannot be read was not written here."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def is_done(cell: Cell, options: Options, of_time: bool = False) -> bool:
     """Whether the raw file is there, no failure, which is worth another try, nor the time of another fit."""
     path = cell.path(options.out, of_time)
-    found = _read(path)
+    found = raw_result(path)
     if found is None:
         return False
     if found["rows"] != options.rows:
@@ -112,7 +112,7 @@ def is_done(cell: Cell, options: Options, of_time: bool = False) -> bool:
             f"{path} was made with rows={found['rows']}, now rows={options.rows} is asked for: results of "
             "different data would mix. Give another --out, or remove that folder."
         )
-    if of_time and found.get("chosen") != (_read(cell.path(options.out)) or {}).get("chosen"):
+    if of_time and found.get("chosen") != (raw_result(cell.path(options.out)) or {}).get("chosen"):
         return False
     return bool(found["status"] == "done")
 
@@ -120,7 +120,7 @@ def is_done(cell: Cell, options: Options, of_time: bool = False) -> bool:
 def outcomes(cells: list[Cell], options: Options) -> list[dict[str, Any]]:
     """The raw results of the cells and of their times, as far as they are there, each with its file."""
     files = [cell.path(options.out, of_time) for of_time in (False, True) for cell in cells]
-    return [{"file": str(file), **found} for file in files if (found := _read(file)) is not None]
+    return [{"file": str(file), **found} for file in files if (found := raw_result(file)) is not None]
 
 
 def _work(task: Any, cells: list[Cell], options: Options, jobs: int, name: str) -> None:
@@ -225,7 +225,7 @@ def _record(cell: Cell, options: Options, work: Any, of_time: bool) -> Cell:
     entry: dict[str, Any] = {**cell._asdict(), "seed": cell.split, "rows": options.rows}
     entry |= {"title": recipe.title, "kind": recipe.kind, "note": recipe.note}
     try:
-        data = _loaded(cell.dataset, cell.dim, options.data_dir, options.rows)
+        data = loaded(cell.dataset, cell.dim, options.data_dir, options.rows)
         split = split_of(data, cell.split, options.device)
         entry |= _statistics(data, split)
         with threadpool_limits(options.threads):  # of all libraries, which are loaded by now
@@ -242,12 +242,14 @@ def _record(cell: Cell, options: Options, work: Any, of_time: bool) -> Cell:
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str, dim: int, data_dir: Path | None, rows: int | None) -> datasets.Dataset:
+def loaded(name: str, dim: int, data_dir: Path | None, rows: int | None) -> datasets.Dataset:
+    """A data set, or a random part of it; kept for the cells that follow."""
     data = datasets.load(name, dim, data_dir)
     if rows is None or rows >= len(data.y):
         return data
     kept = np.sort(np.random.default_rng(0).choice(len(data.y), rows, replace=False))
-    return data._replace(X=data.X[kept], y=np.unique(data.y[kept], return_inverse=True)[1])
+    present, y = np.unique(data.y[kept], return_inverse=True)
+    return data._replace(X=data.X[kept], y=y, classes=tuple(data.classes[i] for i in present))
 
 
 def split_of(data: datasets.Dataset, seed: int, device: str = "cpu") -> Split:

@@ -1,0 +1,192 @@
+"""`hubless.compare`: a classifier beside plain k-NN on queries of known classes, as a report."""
+
+import hashlib
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import to_numpy
+from ..candidates import name, steps
+from ..classifier import MovedNeighbors
+from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
+from ..evaluation import Evaluation, Pair, evaluate_classes
+from ..movers import Mover, Stay, Unit
+from ..movers.mover import as_asked
+from .choice import choice_of, measured_surface
+from .places import Drawing
+from .report import Report, Told, make_report
+from .shown import Shown
+
+
+def compare(
+    model: Any,
+    X: Any,
+    y: Any,
+    queries: Any,
+    truth: Any,
+    *,
+    ids: Any = None,
+    texts: Any = None,
+    images: Any = None,
+    query_ids: Any = None,
+    query_texts: Any = None,
+    title: str = "Stored objects, before and after",
+    report: Any = None,
+    layout: str = "pca",
+    max_points: int = 10_000,
+    random_state: int = 0,
+) -> Report:
+    """What a classifier that moves its labeled objects changes beside k-NN among them where they were.
+
+    Both are asked by exact search, with the number of neighbours that cross-validation chose for each, or the
+    one that was given.
+
+    Parameters
+    ----------
+    model : MoveLabeledClassifier or MoveLabeledClassifierCV
+        Fitted to X and y; one that is not fitted yet is, and stays as it was.
+    X, y : the labeled objects and their classes, (n, d) and (n,)
+    queries, truth : (m, d) and (m,): queries and their classes, none of them learned from
+    ids, texts, images : sequences of n, optional
+        What the page names and shows of an object. Images are paths, bytes, or an array (n, height, width) or
+        (n, height, width, 3).
+    query_ids, query_texts : sequences of m, optional
+    title : str
+    report : path, optional
+        Where to write the page.
+    layout : "pca", "tsne" or "umap"
+        How the map is drawn; "umap" needs umap-learn.
+    max_points : int
+        Objects on the map; of more, the busiest and some others are drawn. All figures are of all.
+
+    Returns
+    -------
+    Report
+        Print it, show it in a notebook, `save` it, or hand it to `hubless.plot`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hubless import MoveLabeledClassifier, compare
+    >>> X, y = make_blobs(300, 100, centers=5, cluster_std=2.5, center_box=(-1, 1), random_state=0)
+    >>> found = compare(MoveLabeledClassifier(), X[:200], y[:200], X[200:], y[200:])
+    >>> [tile["title"] for tile in found.figures["summary"]["figures"]][1:]
+    ['N10 skewness', 'Answers from the busiest 1 %', 'Never returned']
+    """
+    drawing = Drawing(layout, max_points, random_state)
+    model, seconds = _fitted(model, X, y)
+    X, queries = (
+        np.asarray(to_numpy(np.asarray(own) if isinstance(own, list) else own)) for own in (X, queries)
+    )
+    labels, classes = (np.array([str(value) for value in to_numpy(own)]) for own in (y, truth))
+    if len(model.moved_) != len(X):
+        raise ValueError(
+            f"the model holds {len(model.moved_)} objects, X has {len(X)}: give the X and y it was fitted to."
+        )
+    shown = Shown(
+        range(len(X)) if ids is None else ids,
+        range(len(queries)) if query_ids is None else query_ids,
+        texts,
+        query_texts,
+        images,
+        title,
+    )
+    shown.check(len(X), len(queries))
+    evaluation = evaluate_model(model, X, labels, queries, classes)
+    choice = choice_of(model)
+    if choice["surface"] is None:
+        started = perf_counter()
+        choice["surface"] = measured_surface(X, labels, model.mover_, evaluation.asked.ks.after, random_state)
+        spent = {"what": "measuring λ × k for this page", "seconds": perf_counter() - started}
+        choice["seconds"] = [*choice["seconds"], spent]
+    if seconds is not None:
+        choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
+    told = Told(name(model.mover_), matrix_of(model.mover_), choice, _apply(model), _provenance(model, X))
+    found = make_report(evaluation, shown, told, drawing)
+    if report is not None:
+        found.save(report)
+    return found
+
+
+def evaluate_model(
+    model: Any, X: np.ndarray, labels: np.ndarray, queries: np.ndarray, truth: np.ndarray
+) -> Evaluation:
+    """A fitted classifier beside the same vote among its objects where they were."""
+    moved = np.asarray(to_numpy(model.moved_))
+    X, queries = X.astype(moved.dtype, copy=False), queries.astype(moved.dtype, copy=False)
+    return evaluate_classes(
+        Pair(X, moved),
+        Pair(queries, as_asked(queries, model.mover_.exit_)),
+        labels,
+        truth,
+        Pair(_plain_neighbors(model, X, labels), model._n_neighbors()),
+        by_distance=model.weights == "distance",
+        weights=None if model.weights_ is None else np.asarray(to_numpy(model.weights_)),
+    )
+
+
+def _plain_neighbors(model: Any, X: np.ndarray, labels: np.ndarray) -> int:
+    """Neighbours that vote before: chosen by cross-validation where those after are, else the same."""
+    if not isinstance(model, MoveLabeledClassifierCV):
+        return int(model._n_neighbors())
+    known = plain_neighbors(model)
+    if known is None:
+        how: dict[str, Any] = {"weights": model.weights, "random_state": model.random_state}
+        tried = model.grid_["n_neighbors"] if hasattr(model, "grid_") else model.n_neighbors
+        known = MoveLabeledClassifierCV(tried, mover=Stay(), **how).fit(X, labels).n_neighbors_
+    return int(known)
+
+
+def _fitted(model: Any, X: Any, y: Any) -> tuple[Any, float | None]:
+    """The model, fitted; and the seconds that took, where it was not."""
+    if not isinstance(model, MovedNeighbors):
+        raise ValueError(
+            "model must be a MoveLabeledClassifier or MoveLabeledClassifierCV (for a mover: "
+            f"MoveLabeledClassifier(mover=...)); got {type(model).__name__}."
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        started = perf_counter()
+        return clone(model).fit(X, y), perf_counter() - started
+    return model, None
+
+
+def matrix_of(mover: Mover) -> np.ndarray | None:
+    """W of a mover that is one matrix, be it with unit lengths after it; None for any other."""
+    parts = [step for step in steps(mover) if not isinstance(step, Unit)]
+    found = getattr(parts[0], "W_", None) if len(parts) == 1 else None
+    return None if found is None else np.asarray(to_numpy(found), dtype=np.float64)
+
+
+def _apply(model: Any) -> dict[str, Any]:
+    """How to use the model elsewhere."""
+    asks = "Z, classes" if model.mover_._uses_labels else "Z"
+    column = model.mover_.exit_.floor is not None
+    queries = "queries with a 0 in the one column more" if column else "queries as they are"
+    return {
+        "words": f"Queries stay as they are. An index by L2 over the moved objects is asked with {queries}.",
+        "steps": [
+            _step("Keep the model", 'hubless.save(model, "model")'),
+            _step("Put the moved objects in the index instead of X", "stored = model.moved_"),
+            _step("Move what is added later the same way", f"model.mover_.move({asks})"),
+        ],
+        "undo": [_step("Put the objects in as they were; X was not changed", "stored = X")],
+    }
+
+
+def _step(title: str, code: str, language: str = "python") -> dict[str, str]:
+    return {"title": title, "code": code, "language": language}
+
+
+def _provenance(model: Any, X: np.ndarray) -> list[tuple[str, str]]:
+    digest = hashlib.sha256(str(X.shape).encode() + np.ascontiguousarray(X).tobytes()).hexdigest()
+    return [
+        ("objects", f"{len(X):,} × {X.shape[1]} {X.dtype}, sha256 {digest[:16]}…"),
+        ("model", " ".join(repr(model).split())),
+        ("mover", name(model.mover_)),
+    ]

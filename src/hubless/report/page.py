@@ -1,0 +1,151 @@
+"""One HTML file that needs nothing else: the built page of `assets/`, with figures and details inside."""
+
+import base64
+import gzip
+import html
+import json
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..plain import as_json
+from .shown import cut
+
+SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; more may take more
+OBJECTS = 10_000
+LENGTHS = (300, 150, 80, 40, 0)  # characters of the texts of points: as many as the size lets be
+TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
+OURS = b'<meta name="generator" content="hubless report">'
+FORMS = {"percent": "{:.1%}", "number": "{:.2f}", "fraction": "{:.3f}"}
+
+
+def check_ours(file: Path) -> None:
+    """ValueError where there is a file that is no page of ours: nobody's data is written over."""
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; give the name of a file, as {file / 'page.html'}.")
+    if file.exists() and OURS not in file.read_bytes()[:1000]:
+        raise ValueError(f"{file} is there and is no page of hubless: give another name, or remove it.")
+
+
+def render(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
+    """The page; texts of points are cut shorter until it is small enough."""
+    n_drawn = len(details["items"]["id"])
+    allowed = SIZE * max(1.0, n_drawn / OBJECTS)
+    page = ""
+    for length in LENGTHS:
+        page = _filled(figures, _with_texts(details, length))
+        if len(page.encode("utf-8", "replace")) <= allowed:
+            break
+    return page
+
+
+def _with_texts(details: Mapping[str, Any], length: int) -> dict[str, Any]:
+    """The same with shorter texts of points."""
+    shorter = dict(details)
+    for name in ("items", "queries"):
+        texts = details[name]["text"]
+        kept = None if texts is None or length == 0 else [cut(text, length) for text in texts]
+        shorter[name] = {**details[name], "text": kept}
+    return shorter
+
+
+def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
+    """The template with its marks replaced, each once, so that no text of a user is taken for a mark."""
+    assets = files(__package__) / "assets"
+    parts = {
+        "{{title}}": html.escape(str(figures["title"])),
+        "{{noscript}}": _without_script(figures),
+        "/*{{css}}*/": (assets / "page.css").read_text(encoding="utf-8"),
+        "/*{{js}}*/": (assets / "page.js").read_text(encoding="utf-8"),
+        "{{figures}}": inside_script(figures),
+        "{{details}}": pack(details),
+    }
+    template = (assets / "page.html").read_text(encoding="utf-8")
+    marks = "|".join(re.escape(mark) for mark in parts)
+    return re.sub(marks, lambda found: parts[found.group()], template)
+
+
+def inside_script(value: Any) -> str:
+    """JSON that cannot end the element it is in: no <, no >, no &, no line separators."""
+    told = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        told = told.replace(letter, f"\\u{ord(letter):04x}")
+    return told.encode("utf-8", "replace").decode()  # a lone surrogate has no bytes
+
+
+def pack(details: Any) -> str:
+    """Base64 of gzip of JSON, with arrays as {"type", "data"}; the same bytes for the same details."""
+    told = json.dumps(_encoded(details), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(told.encode("utf-8", "replace"), 6, mtime=0)).decode()
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        little = value.astype(value.dtype.newbyteorder("<"))
+        return {"type": TYPES[little.dtype.str], "data": base64.b64encode(little.tobytes()).decode()}
+    if isinstance(value, dict):
+        return {name: _encoded(own) for name, own in value.items()}
+    if isinstance(value, list):
+        return [_encoded(own) for own in value]
+    return as_json(value)
+
+
+def _without_script(figures: Mapping[str, Any]) -> str:
+    told = figures["summary"]
+    return (
+        f"<h1>{html.escape(str(figures['title']))}</h1><p>{html.escape(told['sentence'])}</p>"
+        f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> "
+        f"{html.escape(told['verdict']['words'])}</p>{table(told['figures'])}"
+        "<p>The charts of this page need JavaScript; it runs in the page alone and asks no network.</p>"
+    )
+
+
+def table(tiles: list[dict[str, Any]]) -> str:
+    """The four figures as a table of HTML."""
+    rows = [
+        f"<tr><th scope='row' style='text-align:left'>{html.escape(tile['title'])}</th>"
+        f"<td>{shown(tile['before'], tile['form'])}</td><td>{shown(tile['after'], tile['form'])}</td></tr>"
+        for tile in tiles
+    ]
+    head = "<tr><th></th><th scope='col'>before</th><th scope='col'>after</th></tr>"
+    return f"<table>{head}{''.join(rows)}</table>"
+
+
+def shown(value: float, form: str) -> str:
+    """A number as the page shows it."""
+    return FORMS[form].format(value).replace("%", " %")
+
+
+def small(figures: Mapping[str, Any]) -> str:
+    """A small version for a notebook: verdict, table and skyline, without a script."""
+    told, line = figures["summary"], figures["skyline"]
+    return (
+        "<div style='max-width:36rem;font-family:sans-serif'>"
+        f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> {html.escape(told['sentence'])}</p>"
+        f"<div style='display:flex;flex-wrap:wrap;gap:1.5rem;align-items:center'>{table(told['figures'])}"
+        f"{_sparkline(line)}</div>"
+        f"<p style='opacity:.75'>{html.escape(told['verdict']['words'])} "
+        '<code>.save("page.html")</code> writes the whole page.</p></div>'
+    )
+
+
+def _sparkline(line: Mapping[str, Any], width: int = 220, height: int = 90) -> str:
+    """N_k in falling order before and after, both axes logarithmic."""
+    rank = np.log(np.asarray(line["rank"], dtype=float))
+    top = np.log1p(max(float(np.max(line["before"])), float(np.max(line["after"])), 1.0))
+    x = rank / (rank[-1] or 1.0) * (width - 4) + 2
+
+    def path(values: Any, colour: str) -> str:
+        y = height - 2 - np.log1p(np.asarray(values, dtype=float)) / top * (height - 4)
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        return f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='2'/>"
+
+    title = "N10 of every item in falling order: orange before, blue after; both axes logarithmic"
+    return (
+        f"<svg role='img' aria-label='{title}' width='{width}' height='{height}'><title>{title}</title>"
+        f"{path(line['before'], '#D55E00')}{path(line['after'], '#0072B2')}</svg>"
+    )
