@@ -1,13 +1,14 @@
-# Two commands do all the set-up they need: `make demo` and `make test`.
+# Two commands do all the set-up they need: `make demo` and `make test`. Tests of the page run in Chromium, which
+# `make browser` installs where it may; without it they are skipped, and say so.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 BENCH ?= .venv-bench
 
-.PHONY: demo test lint types format bench clean
+.PHONY: demo test lint types format browser web bench clean
 
 demo: $(VENV)/installed
-	$(BIN)/hubless demo
+	$(BIN)/hubless demo --report demo.html
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest
@@ -22,6 +23,15 @@ types: $(VENV)/installed-dev
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+browser:
+	command -v chromium chromium-browser google-chrome > /dev/null || { \
+		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y chromium; \
+		else sudo apt-get update -qq && sudo apt-get install -qq -y chromium; fi; }
+
+# The page's script and style, from web/ into the package; needs Node.js, which users and tests do not.
+web:
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
 
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python -m benchmarks all

@@ -17,8 +17,8 @@ from hubless import cli
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MADE = ("results.md", "movers-results.md", "speed.md", "index-results.md")  # by a command, compared with it
-REPAIR = ROOT / "docs" / "index.md"  # a story of files and commands, told in its own test
-WITH_CODE = [page for page in PAGES if page.name not in MADE and page != REPAIR]
+REPAIR, LOOK = ROOT / "docs" / "index.md", ROOT / "docs" / "report.md"  # stories of files and commands
+WITH_CODE = [page for page in PAGES if page.name not in MADE and page not in (REPAIR, LOOK)]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
@@ -50,25 +50,45 @@ def write_pairs_and_news():
     Path("new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in new))
 
 
-def test_an_index_is_repaired_as_the_page_says(tmp_path, monkeypatch, capsys):
-    """Every block of the page in its order: Python here, commands in a shell."""
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    """Runs every block of a page in its order, Python here and commands in a shell; what these print."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+    def tell(page):
+        names, shown = {}, ""
+        for kind, block in re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.DOTALL):
+            if kind == "python":
+                exec(compile(block, str(page), "exec"), names)
+            elif not block.startswith("pip"):
+                done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True)
+                assert done.returncode == 0, block + done.stderr
+                shown += done.stdout
+        return shown
+
+    return tell
+
+
+def test_a_page_is_made_as_the_page_about_it_says(told, capsys):
+    shown = told(LOOK)
+    assert shown.count("page.html (") == 4
+    assert "opens with: embedding-atlas points.parquet" in shown
+    assert "N10 skewness goes from" in capsys.readouterr().out
+    assert {file.suffix for file in Path("figures").iterdir()} == {".svg", ".png"}
+    assert Path("summary.pdf").read_bytes().startswith(b"%PDF")
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+
+
+def test_an_index_is_repaired_as_the_page_says(told, capsys):
     write_pairs_and_news()
-    names, shown = {}, ""
-    for kind, block in re.findall(r"```(python|sh)\n(.*?)```", REPAIR.read_text(), re.DOTALL):
-        if kind == "python":
-            exec(compile(block, str(REPAIR), "exec"), names)
-        elif not block.startswith("pip"):
-            done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True)
-            assert done.returncode == 0, block + done.stderr
-            shown += done.stdout
+    shown = told(REPAIR)
     promised = re.search(r"```\n(FAISS Flat.*?)```", REPAIR.read_text(), re.DOTALL)[1]
     assert set(promised.splitlines()) <= set(shown.splitlines())
     assert "index.faiss is the original again" in shown
     assert len(Path("moved.jsonl").read_text().splitlines()) == 3
-    told = capsys.readouterr().out
-    before, after = (float(value) for value in re.findall(r"right class: ([\d.]+)", told))
+    printed = capsys.readouterr().out
+    before, after = (float(value) for value in re.findall(r"right class: ([\d.]+)", printed))
     assert after > before + 0.1
 
 

@@ -1,0 +1,97 @@
+import { element, userText, userWord } from "./dom.js";
+import { isThumbnail } from "./data.js";
+import { count, percent } from "./format.js";
+
+/** Section 4: the greatest hubs, one card each. */
+export const renderCards = (section, figures, details, page) => {
+  const hubs = details.hubs ?? [];
+  if (hubs.length === 0) {
+    section.append(element("p", {}, "No item is a hub here: none is found much more often than the others."));
+    return;
+  }
+  const largest = Math.max(1, ...hubs.map((hub) => Math.max(hub.before, hub.after)));
+  section.append(
+    element("div", { class: "cards" }, ...hubs.map((hub) => card(hub, largest, figures.counts.hub_k, page))),
+  );
+};
+
+const card = (hub, largest, k, page) =>
+  element(
+    "article",
+    { class: "card", "data-place": hub.place },
+    element(
+      "header",
+      {},
+      element("h3", {}, userWord(hub.id, 40)),
+      hub.label === null || hub.label === undefined
+        ? null
+        : element("p", { class: "tag" }, userWord(hub.label, 40)),
+    ),
+    isThumbnail(hub.thumbnail)
+      ? element("img", { src: hub.thumbnail, alt: `Picture of item ${hub.id}`, loading: "lazy" })
+      : null,
+    hub.text === null || hub.text === undefined
+      ? null
+      : element("p", { class: "text" }, userText(hub.text, 180)),
+    element(
+      "dl",
+      { class: "bars" },
+      ...bar("before", hub.before, largest, k),
+      ...bar("after", hub.after, largest, k),
+    ),
+    wrongShare(hub),
+    captured(hub.queries ?? []),
+    hub.place >= 0 && page.map
+      ? element(
+          "button",
+          { type: "button", class: "show", onclick: () => page.map.select(hub.place) },
+          "Show on the map",
+        )
+      : null,
+  );
+
+const bar = (state, value, largest, k) => [
+  element("dt", {}, element("abbr", { title: `N${k} ${state} moving` }, state)),
+  element(
+    "dd",
+    {},
+    element("span", { class: `bar ${state}`, style: `width: ${(70 * value) / largest}%` }),
+    element("span", { class: "bar-value" }, count(value)),
+  ),
+];
+
+const wrongShare = (hub) => {
+  if (!Number.isFinite(hub.wrong_before)) return null;
+  const after = Number.isFinite(hub.wrong_after) ? ` → ${percent(hub.wrong_after, 0)}` : "";
+  return element(
+    "p",
+    { class: "wrong-share" },
+    "A wrong answer for ",
+    element("strong", {}, `${percent(hub.wrong_before, 0)}${after}`),
+    " of these queries",
+  );
+};
+
+const captured = (queries) =>
+  queries.length === 0
+    ? null
+    : element(
+        "div",
+        { class: "captured" },
+        element("h4", {}, "Queries that it captured"),
+        element("ul", {}, ...queries.map(queryLine)),
+      );
+
+/** A query or neighbour on one line; a wrong one has a cross and the word. */
+export const queryLine = (query) =>
+  element(
+    "li",
+    { class: query.wrong ? "wrong" : "right" },
+    query.wrong
+      ? element("span", { class: "mark" }, element("span", { "aria-hidden": "true" }, "× "), "wrong")
+      : null,
+    userText(query.text ?? query.id, 110),
+    query.label === null || query.label === undefined
+      ? null
+      : element("span", { class: "tag" }, userWord(query.label, 40)),
+  );

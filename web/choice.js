@@ -1,0 +1,124 @@
+import { rect, text } from "@observablehq/plot";
+import { chart, draw, hover, NARROW, ramp, shade } from "./chart.js";
+import { element, oneLine, table } from "./dom.js";
+import { duration, inForm, number, short } from "./format.js";
+import { moverChart } from "./movers.js";
+
+// The share of colour in the best cell: more, and the numbers in the cells would be hard to read.
+const STRONGEST = 0.42;
+
+/** Section 8: the score surface, all movers that were tried, time spent. */
+export const renderChoice = (section, figures) => {
+  const { choice } = figures;
+  if (!choice) {
+    section.append(element("p", {}, "How the mover was chosen is not known here."));
+    return;
+  }
+  section.append(element("p", { dir: "auto" }, choice.words ?? ""));
+  if (choice.surface) surfaceChart(section, choice.surface);
+  else
+    section.append(
+      element(
+        "p",
+        { class: "note" },
+        "There is no λ × k surface: the mover has no such settings, or they were given.",
+      ),
+    );
+  if (choice.movers?.length) moverChart(section, choice.movers);
+  else section.append(element("p", { class: "note" }, "No other movers were tried."));
+  if (choice.seconds?.length) {
+    section.append(
+      element("h3", {}, "Time spent"),
+      table(
+        [{ title: "Step" }, { title: "Time", numeric: true }],
+        choice.seconds.map((step) => [step.what, duration(step.seconds)]),
+      ),
+    );
+  }
+};
+
+const surfaceChart = (section, surface) => {
+  const cells = surface.y.values.flatMap((y, row) =>
+    surface.x.values.map((x, column) => ({
+      x,
+      y,
+      row,
+      column,
+      score: surface.score[row]?.[column] ?? null,
+      chosen: surface.chosen?.[0] === column && surface.chosen?.[1] === row,
+    })),
+  );
+  const scores = cells.filter((cell) => cell.score !== null).map((cell) => cell.score);
+  if (scores.length === 0) return;
+  const [low, high] = [Math.min(...scores), Math.max(...scores)];
+  const best = cells.find((cell) => cell.chosen);
+  chart(section, {
+    title: `Score of every setting: ${surface.measure}`,
+    label:
+      `Heat map of ${surface.measure} by ${surface.x.title} and ${surface.y.title}, ` +
+      `from ${number(low)} to ${number(high)}.` +
+      (best ? ` Ringed: ${settingWords(surface, best).replaceAll("\n", ", ")}.` : ""),
+    caption: surface.words || "The ring marks the setting that was chosen.",
+    draw: (width) => drawSurface(surface, cells, low, high, width),
+    legend: ramp(
+      [shade(0, "--after"), shade(STRONGEST, "--after")],
+      [inForm(low, "fraction"), inForm(high, "fraction")],
+    ),
+  });
+};
+
+// A setting may be a word ("no map") instead of a number.
+const setting = (value) => (typeof value === "number" ? short(value) : oneLine(value ?? "none", 16));
+
+/** Setting and score of a cell, one a line. */
+const settingWords = (surface, cell) =>
+  `${surface.x.title} ${setting(cell.x)}\n${surface.y.title} ${setting(cell.y)}\n` +
+  (cell.score === null ? "not tried" : inForm(cell.score, "fraction"));
+
+const drawSurface = (surface, cells, low, high, width) => {
+  const [columns, rows] = [surface.x.values.length, surface.y.values.length];
+  const cellWidth = (width - 64) / columns;
+  const axis = (values, every) => ({
+    ticks: values.map((_, place) => place + 0.5).filter((_, place) => place % every === 0),
+    tickSize: 0,
+    tickFormat: (at) => setting(values[Math.floor(at)]),
+  });
+  return draw({
+    width,
+    height: 74 + rows * (width < NARROW ? 30 : 34),
+    margins: [30, 8, 44, 56],
+    x: {
+      domain: [0, columns],
+      label: `${surface.x.title} →`,
+      ...axis(surface.x.values, Math.ceil(44 / cellWidth)),
+    },
+    y: { domain: [rows, 0], label: surface.y.title, ...axis(surface.y.values, 1) },
+    marks: surfaceMarks(surface, cells, [low, high], cellWidth >= 44 && cells.length <= 120),
+  });
+};
+
+const surfaceMarks = (surface, cells, [low, high], written) => {
+  const known = cells.filter((cell) => cell.score !== null);
+  const chosen = cells.filter((cell) => cell.chosen);
+  const place = {
+    x1: "column",
+    x2: (cell) => cell.column + 1,
+    y1: "row",
+    y2: (cell) => cell.row + 1,
+    inset: 1,
+  };
+  const middle = { x: (cell) => cell.column + 0.5, y: (cell) => cell.row + 0.5 };
+  const fill = (cell) => shade((STRONGEST * (cell.score - low)) / (high - low || 1), "--after");
+  const score = (cell) => inForm(cell.score, "fraction");
+  return [
+    rect(cells, { ...place, fill: "var(--empty)" }),
+    rect(known, { ...place, fill }),
+    written ? text(known, { ...middle, text: score, fill: "var(--text)" }) : null,
+    rect(chosen, { ...place, stroke: "var(--surface)", strokeWidth: 5, fill: "none" }),
+    rect(chosen, { ...place, stroke: "var(--text)", strokeWidth: 2.5, fill: "none" }),
+    hover(cells, {
+      ...middle,
+      title: (cell) => settingWords(surface, cell) + (cell.chosen ? ", ringed" : ""),
+    }),
+  ];
+};

@@ -1,0 +1,130 @@
+/**
+ * Builds an element. Strings become text nodes, so no text is ever read as HTML.
+ * @param {string} name
+ * @param {Object<string, string|number|boolean|Function|null|undefined>} attributes
+ *   a function is a listener ("onclick"); null, undefined and false are left out
+ * @param {...(Node|string|number|null|undefined)} children
+ * @returns {HTMLElement}
+ */
+export const element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key.slice(2), value);
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined).map(asNode));
+  return made;
+};
+
+const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
+
+/** The first `length` code points of a text, with an ellipsis where some are left out. */
+export const cut = (text, length) => {
+  // A code point has at most two units: the slice bounds the work for very long texts.
+  const points = [...String(text).slice(0, 2 * length + 2)];
+  return points.length > length ? `${points.slice(0, length - 1).join("")}…` : String(text);
+};
+
+/** A cut text without line ends, for a place in a chart that has one line. */
+export const oneLine = (text, length) => cut(cut(text, 2 * length).replace(/\s+/g, " "), length);
+
+/** Text of a user: any script, any length; long ones are cut and can be opened. */
+export const userText = (text, length = 220) => {
+  const whole = String(text);
+  const short = cut(whole, length);
+  const lines = whole.split("\n", 5).length;
+  const shown = element("span", { class: "user clamp", dir: "auto" }, short);
+  if (short === whole && lines <= 4) return shown;
+  const button = element("button", { type: "button", class: "link", "aria-expanded": "false" }, "Show all");
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") !== "true";
+    shown.textContent = open ? whole : short;
+    shown.classList.toggle("clamp", !open);
+    button.setAttribute("aria-expanded", String(open));
+    button.textContent = open ? "Show less" : "Show all";
+  });
+  return element("span", { class: "expandable" }, shown, " ", button);
+};
+
+/** A short text of a user (an id, a class), on one line where it fits. */
+export const userWord = (text, length = 60) => {
+  const short = cut(text, length);
+  // A line may end after a joint: names_like_this have no spaces.
+  const parts = short
+    .split(/(?<=[_\-./])/)
+    .flatMap((part) => [part, element("wbr")])
+    .slice(0, -1);
+  return element(
+    "span",
+    { class: "user", dir: "auto", title: short === text ? null : cut(text, 400) },
+    ...parts,
+  );
+};
+
+/**
+ * A table; cells are texts, numbers or nodes.
+ * @param {{title: string, numeric?: boolean}[]} columns
+ * @param {(Node|string|number|null)[][]} rows
+ */
+export const table = (columns, rows) =>
+  element(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
+    element(
+      "table",
+      {},
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          ...columns.map((column) =>
+            element("th", { scope: "col", class: column.numeric && "numeric" }, column.title),
+          ),
+        ),
+      ),
+      element(
+        "tbody",
+        {},
+        ...rows.map((row) =>
+          element(
+            "tr",
+            {},
+            ...row.map((cell, place) => element("td", { class: columns[place].numeric && "numeric" }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+
+/** Content that is folded until it is asked for. */
+export const folded = (title, ...children) =>
+  element("details", {}, element("summary", {}, title), ...children);
+
+/**
+ * A row of radio buttons.
+ * @param {{legend: string, name: string, options: [string, string][], value: string}} choice
+ * @param {(value: string) => void} changed
+ */
+export const radios = ({ legend, name, options, value }, changed) =>
+  element(
+    "fieldset",
+    { class: "radios" },
+    element("legend", {}, legend),
+    ...options.map(([key, title]) =>
+      element(
+        "label",
+        {},
+        element("input", {
+          type: "radio",
+          name,
+          value: key,
+          checked: key === value,
+          onchange: () => changed(key),
+        }),
+        element("span", {}, title),
+      ),
+    ),
+  );

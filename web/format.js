@@ -1,0 +1,62 @@
+// How numbers are written on the page. A true minus sign, and a space that does not break before %.
+const MINUS = "\u2212";
+const SPACE = "\u00a0";
+
+const fixed = (value, digits) =>
+  value
+    .toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    .replace("-", MINUS);
+
+const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+/** 10003 → 10,003 */
+export const count = (value) => (known(value) ? fixed(value, 0) : "unknown");
+
+/** 0.925 → 92.5 % */
+export const percent = (value, digits = 1) =>
+  known(value) ? `${fixed(100 * value, digits)}${SPACE}%` : "unknown";
+
+/** Three figures or so of any number: 1234, 12.3, 1.23, 0.0123, 1.2e-7. */
+export const number = (value) => {
+  if (!known(value)) return "unknown";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size < 1e-3 || size >= 1e6)
+    return value.toExponential(1).replace("-", MINUS).replace(/e-/, `e${MINUS}`).replace("e+", "e");
+  if (size >= 100) return fixed(value, 0);
+  if (size >= 10) return fixed(value, 1);
+  return size >= 0.1 ? fixed(value, 2) : Number(value.toPrecision(2)).toString().replace("-", MINUS);
+};
+
+/** A number without figures that say nothing: 1, 0.5, 0.001. */
+export const short = (value) =>
+  known(value) ? String(Number(value.toPrecision(3))).replace("-", MINUS) : "unknown";
+
+const signed = (value, digits) => (value > 0 ? "+" : "") + fixed(value, digits);
+
+/**
+ * @typedef {"percent"|"number"|"fraction"} Form
+ * Writes a value in its form: 92.5 %, 1.48 or 0.842.
+ */
+export const inForm = (value, form) => {
+  if (!known(value)) return "unknown";
+  if (form === "percent") return percent(value);
+  return form === "fraction" ? fixed(value, 3) : fixed(value, 2);
+};
+
+/** Writes a change in the form of its value: +0.5 (points), −0.33, +0.012. */
+export const changeInForm = (change, form) => {
+  if (form !== "percent") return signed(change, form === "fraction" ? 3 : 2);
+  const small = Math.abs(change) > 0 && Math.abs(change) < 0.0005;
+  return signed(100 * change, small ? 2 : 1);
+};
+
+/** 0.12 → 0.12 s; 3.14 → 3.1 s; 95 → 1 min 35 s */
+export const duration = (seconds) => {
+  if (!known(seconds)) return "not measured";
+  if (seconds >= 60) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return `${seconds >= 1 ? fixed(seconds, 1) : number(seconds)}${SPACE}s`;
+};
+
+/** 1 query, 2 queries */
+export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;

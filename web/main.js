@@ -1,0 +1,155 @@
+import { renderApply } from "./apply.js";
+import { renderCards } from "./cards.js";
+import { renderChanged } from "./changed.js";
+import { renderChoice } from "./choice.js";
+import { readDetails, readFigures } from "./data.js";
+import { element } from "./dom.js";
+import { renderClasses } from "./heatmap.js";
+import { renderMap } from "./map_section.js";
+import { navigation } from "./navigation.js";
+import { renderSkyline } from "./skyline.js";
+import { renderSummary } from "./summary.js";
+import { renderWhy } from "./why.js";
+
+/**
+ * The sections in their order. `packed`: needs the details. `lead` is one sentence, given N10 by its name.
+ * A render function gets (section, figures, details, page); `page.map` is there after the map.
+ */
+const SECTIONS = [
+  { id: "summary", short: "Summary", render: renderSummary },
+  {
+    id: "skyline",
+    short: "Skyline",
+    title: "How often every item is returned",
+    render: renderSkyline,
+    lead: (n) =>
+      `${n} of every item, sorted: hubs tower at the left, items that no query finds lie on the floor.`,
+  },
+  {
+    id: "map",
+    short: "Map",
+    title: "The map of items and queries",
+    render: placeMap,
+    packed: true,
+    lead: (n) =>
+      `Every dot is a stored item, as large as its ${n}; the slider moves the items from before to after.`,
+  },
+  {
+    id: "hubs",
+    short: "Hubs",
+    title: "The greatest hubs",
+    render: renderCards,
+    packed: true,
+    lead: (n) => `The items with the largest ${n} before moving, and queries that they captured.`,
+  },
+  {
+    id: "classes",
+    short: "Classes",
+    title: "Who steals from whom",
+    render: renderClasses,
+    lead: () => "Which class is taken for which, before and after.",
+  },
+  {
+    id: "changed",
+    short: "Changed",
+    title: "Broken and fixed queries",
+    render: renderChanged,
+    packed: true,
+    lead: () => "Moving repairs some queries and breaks others; the broken ones come first.",
+  },
+  {
+    id: "why",
+    short: "Why",
+    title: "Why it works",
+    render: renderWhy,
+    lead: () =>
+      "Items near the mean become hubs; regression makes stored items vary less, so that fewer lie near to " +
+      "everything.",
+  },
+  {
+    id: "choice",
+    short: "Choice",
+    title: "How the mover was chosen",
+    render: renderChoice,
+    lead: () => "What was tried, how it scored, and how long that took.",
+  },
+  {
+    id: "apply",
+    short: "Apply",
+    title: "Apply and roll back",
+    render: renderApply,
+    lead: () => "The commands that put the move into service and take it back.",
+  },
+];
+
+function placeMap(section, figures, details, page) {
+  const holder = element("div");
+  section.append(holder);
+  page.map = renderMap(holder, figures, details);
+}
+
+/** An empty section with its heading, already in the page: charts must know their width. */
+const place = (main, { id, title, lead }, figures) => {
+  const name = `N${figures.counts.hub_k}`;
+  const heading =
+    id === "summary"
+      ? element("h1", { id: "summary-title", class: "user", dir: "auto" }, figures.title)
+      : element("h2", { id: `${id}-title` }, title);
+  const section = element(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    heading,
+    lead ? element("p", { class: "lead" }, lead(name)) : null,
+  );
+  main.append(section);
+  return section;
+};
+
+const fill = (section, { render }, figures, details, page) => {
+  try {
+    render(section, figures, details, page);
+  } catch (error) {
+    section.append(
+      element("p", { class: "note", role: "alert" }, `This part could not be shown: ${error.message}`),
+    );
+  }
+};
+
+const start = async () => {
+  const main = document.getElementById("page");
+  const figures = readFigures();
+  const failure = [];
+  const details = await readDetails().catch((error) => failure.push(error.message) && null);
+  const sections = SECTIONS.filter((section) => details !== null || !section.packed);
+  const page = { map: null };
+  main.replaceChildren();
+  document.querySelector("header.top").append(...navigation(sections));
+  if (details === null)
+    main.append(
+      element(
+        "p",
+        { class: "note", role: "alert" },
+        `The map, the hub cards and the changed queries cannot be shown: ${failure[0]}.`,
+      ),
+    );
+  for (const section of sections) fill(place(main, section, figures), section, figures, details, page);
+  document.documentElement.dataset.ready = "true";
+  if (location.hash.length > 1) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+};
+
+// Paper cannot be unfolded: the measures, notes and neighbours that are listed are printed open.
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("#summary > details, #changed details")) part.open = true;
+});
+
+start().catch((error) => {
+  document
+    .getElementById("page")
+    .append(
+      element(
+        "p",
+        { class: "note", role: "alert" },
+        `The figures of this page cannot be read: ${error.message}`,
+      ),
+    );
+});
