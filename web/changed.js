@@ -122,7 +122,7 @@ const changedQuery = (query, place) => {
       { open: place < OPEN },
       title,
       wholeText(query.text),
-      element("div", { class: "columns" }, side("Before", query.before), side("After", query.after)),
+      element("div", { class: "columns sides" }, side("Before", query.before), side("After", query.after)),
     ),
   );
 };
@@ -149,6 +149,6 @@ const side = (title, state) =>
   element(
     "div",
     {},
-    element("h4", {}, `Neighbours ${title.toLowerCase()}`),
+    element("h3", {}, `Neighbours ${title.toLowerCase()}`),
     element("ol", { class: "neighbors" }, ...(state?.neighbors ?? []).map(queryLine)),
   );

@@ -60,11 +60,11 @@ const SECTIONS = [
   {
     id: "why",
     short: "Why",
-    title: "Why it works",
+    title: "Why hubs come and go",
     render: renderWhy,
     lead: () =>
-      "Items near the mean become hubs; regression makes stored items vary less, so that fewer lie near to " +
-      "everything.",
+      "In many dimensions items near the mean are near to everything, and become hubs; the less stored items " +
+      "vary beside queries, the less that counts. What this data shows of it:",
   },
   {
     id: "choice",

@@ -46,9 +46,11 @@ const drawingOrder = ({ n0, n1 }) => {
 export class Model {
   #searched = null; // lower-case "id\ntext" of every item, made at the first search
 
-  constructor({ counts, classes }, { items, queries }) {
+  constructor({ counts, classes }, { items, queries, hubs }) {
     const mean = (counts.queries * counts.hub_k) / Math.max(1, counts.items);
     this.items = items;
+    /** Pictures by place: those of the hubs that have a card. */
+    this.pictures = new Map((hubs ?? []).map((hub) => [hub.place, hub.thumbnail]));
     this.queries = queries;
     this.names = classes ? classes.names : [];
     this.hasClasses = Boolean(items.label) && this.names.length > 0;

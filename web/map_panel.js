@@ -59,7 +59,7 @@ const queryItem = (model, { query, wrong }) =>
     element("span", { class: "user", dir: "auto" }, cut(model.queryText(query), 160)),
     model.queryLabel(query) === null
       ? null
-      : element("span", { class: "map-label" }, userWord(model.queryLabel(query), 40)),
+      : element("span", { class: "map-label" }, "class ", userWord(model.queryLabel(query), 40)),
   );
 
 /** "207 queries, 80 of them drawn" */
@@ -101,7 +101,7 @@ const figure = (title, before, after) =>
 const selectedItem = (model, { selected, captured, morph }, clear) => {
   const { n0, n1 } = model.items;
   const label = model.itemLabel(selected);
-  const picture = model.items.thumbnail?.[selected];
+  const picture = model.pictures.get(selected);
   return [
     element(
       "div",
@@ -113,7 +113,7 @@ const selectedItem = (model, { selected, captured, morph }, clear) => {
         "×",
       ),
     ),
-    label === null ? null : element("p", { class: "map-label" }, userWord(label, 60)),
+    label === null ? null : element("p", { class: "map-label" }, "class ", userWord(label, 60)),
     isThumbnail(picture) ? element("img", { src: picture, alt: "Picture of the selected item" }) : null,
     model.items.text?.[selected]
       ? element("p", { class: "map-text" }, userText(model.items.text[selected], 240))

@@ -30,7 +30,7 @@ const createTooltip = (model, stage) => {
       model.items.text?.[place]
         ? element("span", { class: "user", dir: "auto" }, cut(model.items.text[place], 160))
         : null,
-      label === null ? null : element("span", { class: "user", dir: "auto" }, cut(label, 60)),
+      label === null ? null : element("span", { class: "user", dir: "auto" }, `class ${cut(label, 60)}`),
       element("span", { class: "map-tip-numbers" }, `${occurrence}, ${wrong}`),
     ];
     tip.replaceChildren(...lines.filter((line) => line !== null));

@@ -1,6 +1,6 @@
 import { dot, link, ruleX, text } from "@observablehq/plot";
 import { chart, draw, hover } from "./chart.js";
-import { cut, element, folded, oneLine, table } from "./dom.js";
+import { cut, element, folded, oneLine, table, userWord } from "./dom.js";
 import { count, duration, inForm } from "./format.js";
 
 const FIRST = 15;
@@ -53,7 +53,7 @@ const moverTable = (movers) =>
       { title: "Remark" },
     ],
     movers.map((mover) => [
-      mover.name,
+      userWord(mover.name, 120),
       mover.k ?? "",
       Number.isFinite(mover.score) ? inForm(mover.score, "fraction") : "",
       Number.isFinite(mover.error) ? inForm(mover.error, "fraction") : "",
@@ -69,7 +69,7 @@ const errorOf = (mover) => (Number.isFinite(mover.error) ? mover.error : 0);
 const sides = (movers, wide) => {
   if (!wide) return { left: 12, right: 12, letters: 42 };
   const reasons = movers.some((mover) => mover.why_not);
-  const longest = Math.max(...movers.map((mover) => fullName(mover).length + (mover.chosen ? 12 : 0)));
+  const longest = Math.max(...movers.map((mover) => mover.name.length + tailOf(mover).length));
   const left = Math.min(reasons ? 290 : 460, 24 + Math.ceil(longest * LETTER));
   return { left, right: reasons ? 250 : 20, letters: Math.floor((left - 24) / LETTER) };
 };
@@ -125,10 +125,13 @@ const tipOf = (mover) =>
     .filter(Boolean)
     .join("\n");
 
-const fullName = (mover) => mover.name + (mover.k ? `, k\u00a0${mover.k}` : "");
+const tailOf = (mover) => (mover.k ? `, k\u00a0${mover.k}` : "") + (mover.chosen ? " (chosen)" : "");
 
-const named = (mover, length) =>
-  mover.chosen ? `${oneLine(fullName(mover), length - 12)} (chosen)` : oneLine(fullName(mover), length);
+// Marks of direction in a name must not turn around what stands beside it: it is isolated.
+const named = (mover, length) => {
+  const tail = tailOf(mover);
+  return `\u2068${oneLine(mover.name, Math.max(4, length - tail.length))}\u2069${tail}`;
+};
 
 const names = (rows, letters, wide, [low, high]) => {
   const label = (chosen) =>

@@ -23,7 +23,7 @@ const tile = (figure) => {
       "data-before": figure.before,
       "data-after": figure.after,
     },
-    element("h3", {}, figure.title),
+    element("h2", {}, figure.title),
     element(
       "p",
       { class: "values" },
@@ -43,11 +43,13 @@ const tile = (figure) => {
 };
 
 /** @returns {[string, string, string]} class, sign and word of a change; a word, never colour alone */
-const judge = ({ before, after, low, high, better }) => {
+const judge = ({ key, before, after, low, high, better }) => {
   if (!Number.isFinite(before) || !Number.isFinite(after)) return ["same", "", "not measured"];
   if (before === after) return ["same", "=", "no change"];
   if (Number.isFinite(low) && Number.isFinite(high) && low <= 0 && high >= 0)
     return ["same", "≈", "no clear change"];
+  if (key === "score" && !(Number.isFinite(low) && Number.isFinite(high)))
+    return ["same", "≈", "too few queries to tell"];
   const rising = after > before;
   return (better === "higher") === rising
     ? ["better", rising ? "▲" : "▼", "better"]
@@ -110,6 +112,6 @@ const moreFigures = (summary) => {
   return folded(
     "More measures and notes",
     rows.length > 0 ? table(columns, rows) : null,
-    notes.length > 0 ? element("ul", {}, ...notes.map((note) => element("li", { dir: "auto" }, note))) : null,
+    notes.length > 0 ? element("ul", {}, ...notes.map((note) => element("li", { class: "user", dir: "auto" }, note))) : null,
   );
 };

@@ -33,15 +33,14 @@ const centrality = (section, data, k) => {
   const shown = data.shown < data.of ? ` ${count(data.shown)} of ${count(data.of)} items are drawn.` : "";
   const { before, after } = data;
   chart(section, {
-    title: "Items near the mean are near to everything",
+    title: "Distance to the mean, and how often an item is found",
     label:
       `N${k} against the distance to the mean of the items. Spearman correlation ` +
       `${correlation(before)} before and ${correlation(after)} after.`,
     caption:
-      "Each dot is an item. In many dimensions, items close to the mean are nearest to everything " +
-      `and become hubs (spatial centrality). Spearman correlation of distance and N${k}: ` +
-      `${correlation(before)} before, ${correlation(after)} after; ` +
-      `the closer to 0, the less the place decides.${shown}`,
+      "Each dot is an item. Where items close to the mean are found most often (spatial centrality), the dots " +
+      `fall to the right. Spearman correlation of distance and N${k}: ${correlation(before)} before, ` +
+      `${correlation(after)} after; at 0, the distance decides nothing.${shown}`,
     draw: (width) => drawCentrality(rows, k, width),
   });
 };
@@ -84,7 +83,7 @@ const variance = (parent, data) => {
   const { total } = data;
   const share = total.before > 0 ? ` (${percent(total.after / total.before, 0)} of it)` : "";
   chart(parent, {
-    title: "Smaller variance of stored items makes fewer hubs",
+    title: "Variance of stored items and of queries",
     label:
       `Variance along the principal components. In total: items before ${number(total.before)}, after ` +
       `${number(total.after)}, queries ${number(total.queries)}.`,
@@ -152,7 +151,7 @@ const singular = (parent, why) => {
   const rows = why.singular_values.map((value, place) => ({ rank: place + 1, value }));
   const below = rows.filter((row) => row.value < 1).length;
   chart(parent, {
-    title: "Ridge regression shrinks",
+    title: "Singular values of W",
     label:
       `Singular values of the map W: largest ${number(rows[0].value)}, ` +
       `smallest ${number(rows.at(-1).value)}; ${count(below)} of ${count(rows.length)} are below 1.`,

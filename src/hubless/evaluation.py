@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from .hubness import Hubness, measure_hubness
 from .neighbors import nearest
 from .retrieval import MEASURES, Relevant, gains
 from .stores.rows import exhaustive
+from .threads import blocks
 from .vote import vote, votes_of
 
 HUBS = 10  # k of N_k
@@ -57,10 +59,11 @@ class Asked:
     wrong: Pair  # (m, h), whether that object is a wrong answer
     right: Pair  # (m,), whether the query is answered
     answer: Pair | None  # (m,), the class that was voted for; None where there are no classes
-    labels: np.ndarray | None  # (n,), texts
-    truth: np.ndarray | None  # (m,), texts
+    labels: np.ndarray | None  # (n,), texts as objects: one may be long
+    truth: np.ndarray | None  # (m,), the same
     ks: Pair  # neighbours that vote, or answers that count
     metric: str  # "l2", "cosine" (of unit vectors) or "ip"
+    seconds: float = 0.0  # that the searches took
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class Evaluation:
     def __str__(self) -> str:
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}   change (95 %)"]
         for entry in self.figures:
-            change = f"{entry.after - entry.before:+.3f}  ({entry.low:+.3f} to {entry.high:+.3f})"
+            span = f"{entry.low:+.3f} to {entry.high:+.3f}" if entry.n > 1 else "one query: no interval"
+            change = f"{entry.after - entry.before:+.3f}  ({span})"
             head = f"{entry.measure:<14}{entry.part:<8}{entry.n:>8,}"
             lines.append(f"{head}{entry.before:>9.3f}{entry.after:>9.3f}   {change}")
         before, after = self.hubness
@@ -127,7 +131,9 @@ def evaluate_classes(
     by_distance, weights : whether nearer votes count more, and how much each object's does, (n,)
     """
     wide, ks = min(HUBS, len(labels)), Pair(*(min(k, len(labels)) for k in ks))
-    names, codes = np.unique(labels, return_inverse=True)
+    started, n = perf_counter(), len(labels)
+    names, every = np.unique(np.concatenate([labels, truth]).astype(object), return_inverse=True)
+    codes, known = every[:n], every[n:]  # numbers: a name may be as long as a book
     states = zip(queries, stored, ks, strict=True)
     searched = [_search(x, z, max(k, wide), metric) for x, z, k in states]
     found = [rows for _, rows in searched]
@@ -135,17 +141,23 @@ def evaluate_classes(
         votes_of(rows[:, :k], distances[:, :k] if by_distance else None, codes, weights)
         for (distances, rows), k in zip(searched, ks, strict=True)
     ]
-    answer = Pair(*(names[vote(*own)] for own in votes))
-    right = Pair(*(own == truth for own in answer))
-    wrong = Pair(*(labels[rows[:, :wide]] != truth[:, None] for rows in found))
+    given = [vote(*own) for own in votes]
+    seconds = perf_counter() - started
+    right = Pair(*(own == known for own in given))
+    wrong = Pair(*(codes[rows[:, :wide]] != known[:, None] for rows in found))
     figures = [
         figure("accuracy", "all", *(own.astype(float) for own in right)),
         figure(f"precision@{wide}", "all", *((~own).mean(axis=1) for own in wrong)),
     ]
     near = Pair(*(np.ascontiguousarray(rows[:, :wide]) for rows in found))
-    hubness = [measure_hubness(rows, len(labels), object_labels=labels, query_labels=truth) for rows in near]
-    asked = Asked(stored, queries.before, near, wrong, right, answer, labels, truth, ks, metric)
-    return _evaluation(figures, f"the class that {_voters(ks)}", hubness, notes, asked)
+    hubness = [measure_hubness(rows, n, object_labels=codes, query_labels=known) for rows in near]
+    answer = Pair(*(names[own] for own in given))
+    asked = Asked(
+        *(stored, queries.before, near, wrong, right, answer, names[codes], names[known], ks, metric, seconds)
+    )
+    strange = names[np.setdiff1d(known, codes)].tolist()
+    told = [f"{len(strange)} classes of queries have no item: {', '.join(strange[:5])}"] if strange else []
+    return _evaluation(figures, f"the class that {_voters(ks)}", hubness, [*told, *notes], asked)
 
 
 def _voters(ks: Pair) -> str:
@@ -171,9 +183,10 @@ def evaluate_relevance(
     relevant : for each query the row numbers of its relevant objects, with what each is worth
     parts : masks (m,) of queries by name; "all" are always measured
     """
-    n = len(stored.before)
+    n, started = len(stored.before), perf_counter()
     k, wide = min(k, n), min(HUBS, n)
     found = [_search(x, z, max(k, wide), metric)[1] for x, z in zip(queries, stored, strict=True)]
+    seconds = perf_counter() - started
     worth = Pair(*(gains(rows, relevant) for rows in found))
     figures = []
     for name, measure in MEASURES.items():
@@ -185,7 +198,7 @@ def evaluate_relevance(
     wrong = Pair(*(own[:, :wide] <= 0 for own in worth))
     near = Pair(*(np.ascontiguousarray(rows[:, :wide]) for rows in found))
     hubness = [measure_hubness(rows, n) for rows in near]
-    asked = Asked(stored, queries.before, near, wrong, right, None, None, None, Pair(k, k), metric)
+    asked = Asked(stored, queries.before, near, wrong, right, None, None, None, Pair(k, k), metric, seconds)
     return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, asked)
 
 
@@ -213,6 +226,14 @@ def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tup
 def _evaluation(
     figures: list[Figure], answered: str, hubness: Sequence[Hubness], notes: Sequence[str], asked: Asked
 ) -> Evaluation:
+    same = sum(
+        (asked.queries[rows] == asked.stored.before[asked.found.before[rows, 0]]).all(axis=1).sum()
+        for rows in blocks(len(asked.queries), 1000)
+    )
+    if same:
+        notes = [f"{same:,} of {len(asked.queries):,} queries are stored items, and find themselves.", *notes]
+    if len(asked.stored.before) <= HUBS:
+        notes = [f"Of {HUBS} items or fewer all are found by every query: hubs cannot be told.", *notes]
     before, after = asked.right
     fixed, broken = int((after & ~before).sum()), int((before & ~after).sum())
     return Evaluation(figures, fixed, broken, answered, (hubness[0], hubness[1]), [*notes], asked)

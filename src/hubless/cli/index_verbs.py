@@ -33,7 +33,7 @@ from .options import (
     source_of,
     vectors_of,
 )
-from .report_verbs import add_drawing, answered, drawn, shown_columns, write, written_words
+from .report_verbs import add_drawing, answered, check_outputs, drawn, shown_columns, write, written_words
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -155,7 +155,12 @@ def _add_evaluate(verbs: Verbs) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     store = source_of(options)
-    found = answered(options, store, shown_columns(options, store) if options.report else ())
+    if options.parquet is not None and options.report is None:
+        raise StoreError("--parquet is a part of the page: give --report FILE too.")
+    if options.report is not None:
+        check_outputs(options, options.report)
+    extra = shown_columns(options, store) if options.report else ()
+    found = answered(options, model_of(options.model), store, extra)
     if options.report is None:
         show(options, found.evaluation)
         return

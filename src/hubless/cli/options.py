@@ -121,6 +121,7 @@ def show(options: argparse.Namespace, result: Any, words: str | None = None) -> 
     """Print a result: as JSON, or in words."""
     if options.json:
         told = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
-        print(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
+        print(text.encode("utf-8", "replace").decode())  # a lone surrogate cannot be written
     else:
         print(str(result) if words is None else words)

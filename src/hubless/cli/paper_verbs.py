@@ -10,7 +10,7 @@ from .. import datasets
 from ..paper import published, standings, tables
 from ..paper.contest import CONTENDERS
 from ..paper.experiment import METHODS
-from ..paper.pages import write_pages
+from ..paper.pages import MOVED, PLAIN, write_pages
 from ..paper.reproduce import PASSES, Options, outcomes, plan, reproduce
 from .options import Verbs, positive
 
@@ -63,6 +63,8 @@ def _add_reproduce(verbs: Verbs) -> None:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
+    if options.report is not None and not {PLAIN, MOVED} <= set(options.methods):
+        raise ValueError(f"the pages of --report compare {PLAIN} with {MOVED}: add them to --methods.")
     cells = plan(options.datasets, options.methods, options.splits, options.dim)
     shared = Options(options.out, options.data_dir, options.rows, options.device)
     reproduce(cells, shared, options.jobs, PASSES if options.only is None else (options.only,))

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 from ..evaluation import Evaluation
 from ..index.collection import Collection, are_known, collect, columns_for
 from ..index.evaluate import evaluate_labels, evaluate_pairs
+from ..index.learn import learn_from_labels
 from ..index.pairs import judged
 from ..index.rehearsal import rehearse_labels, rehearse_pairs
 from ..index.repair import Repair
+from ..report.atlas import check_atlas
 from ..report.of_index import report_of_index
+from ..report.page import check_ours
 from ..report.places import LAYOUTS, Drawing
 from ..report.report import Report
 from ..stores.store import Store, StoreError
@@ -48,7 +51,8 @@ def add_verbs(verbs: Verbs) -> None:
         ],
         "One HTML file that opens without a network. Without --model, a quarter of the items (or of the "
         "judged queries) is held out, the rest is learned from, and the page shows what that changes for "
-        "those held out; nothing else is written.",
+        "those held out; with --labels and --queries, all items are learned from and these queries asked. "
+        "Nothing else is written.",
     )
     add_source(verb)
     verb.add_argument("--model", metavar="MODEL", help="folder that `hubless fit` wrote; needs --queries")
@@ -78,9 +82,20 @@ def add_drawing(verb: Any) -> None:
     verb.add_argument("--parquet", type=Path, metavar="FILE", help="also write this for embedding-atlas")
 
 
+def check_outputs(options: argparse.Namespace, out: Path) -> None:
+    """Refuse what could not be written, before anything is read or learned."""
+    check_ours(out.expanduser())
+    if options.parquet is None:
+        return
+    check_atlas(options.parquet)
+    if options.parquet.expanduser().resolve() == out.expanduser().resolve():
+        raise StoreError(f"the page and the table cannot both be {out}.")
+
+
 def write(report: Report, options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Write the page and what else is asked for; what was written."""
-    found: dict[str, Any] = {"page": str(report.save(out)), "bytes": out.stat().st_size}
+    page = report.save(out)
+    found: dict[str, Any] = {"page": str(page), "bytes": page.stat().st_size}
     if options.parquet is not None:
         found |= {"parquet": str(options.parquet), "command": report.atlas(options.parquet)}
     return found
@@ -102,6 +117,7 @@ def written_words(written: dict[str, Any]) -> str:
 
 
 def _report(options: argparse.Namespace) -> None:
+    check_outputs(options, options.out)
     store = source_of(options)
     if options.model is None:
         report = _rehearsed(options, store)
@@ -111,11 +127,12 @@ def _report(options: argparse.Namespace) -> None:
                 "--model needs queries that it was not learned from: --queries SOURCE. Without --model, some "
                 "items are held out as queries."
             )
-        report = drawn(options, answered(options, store, shown_columns(options, store)))
+        model = model_of(options.model)
+        report = drawn(options, answered(options, model, store, shown_columns(options, store)))
     written = write(report, options, options.out)
     show(options, {**report.figures, **written}, words(report, written))
     if options.open:
-        webbrowser.open(options.out.resolve().as_uri())
+        webbrowser.open(Path(written["page"]).resolve().as_uri())
 
 
 class Answered(NamedTuple):
@@ -128,15 +145,14 @@ class Answered(NamedTuple):
     queries: Store
 
 
-def answered(options: argparse.Namespace, store: Store, extra: Sequence[str] = ()) -> Answered:
+def answered(options: argparse.Namespace, model: Repair, store: Store, extra: Sequence[str] = ()) -> Answered:
     """What a model changes for queries that it has not seen; with further columns of the items."""
-    model, queries = model_of(options.model), queries_of(options)
+    queries = queries_of(options)
     if options.pairs is not None:
         items = collect(store, columns_for(model, *extra), progress=None)
         pairs, left_out = judged(queries, options.pairs, items)
         found = evaluate_pairs(model, items, pairs, options.k or 10)
-        if left_out:
-            found.notes.append(f"{left_out} judgements name a query or an item that is not there.")
+        found.notes.extend(_missing(left_out))
         return Answered(found, model, items, pairs.ids, queries)
     column = options.query_labels or options.labels
     vectors, ids, columns = vectors_of(queries, [column])
@@ -146,6 +162,10 @@ def answered(options: argparse.Namespace, store: Store, extra: Sequence[str] = (
     return Answered(found, model, items.labeled(options.labels), kept, queries)
 
 
+def _missing(left_out: int) -> list[str]:
+    return [f"{left_out:,} judgements name a query or an item that is not there."] if left_out else []
+
+
 def _rehearsed(options: argparse.Namespace, store: Store) -> Report:
     """No model yet: some queries are held out."""
     extra = shown_columns(options, store)
@@ -153,6 +173,9 @@ def _rehearsed(options: argparse.Namespace, store: Store) -> Report:
         extra = [*dict.fromkeys([options.labels, *extra])]
     items = collect(store, extra, progress=None, may_harm=True)
     by = "ip" if items.facts.metric == "ip" and items.metric == "l2" else None
+    if options.labels is not None and options.queries is not None:
+        model = learn_from_labels(items, options.labels, random_state=options.seed)
+        return drawn(options, answered(options, model, store, shown_columns(options, store)))
     if options.labels is not None:
         found = rehearse_labels(items, options.labels, k=options.k, metric=by, random_state=options.seed)
         queries = store
@@ -160,9 +183,10 @@ def _rehearsed(options: argparse.Namespace, store: Store) -> Report:
         raise StoreError("--pairs needs the vectors of its queries: --queries SOURCE.")
     else:
         queries = queries_of(options)
-        pairs, _ = judged(queries, options.pairs, items)
+        pairs, left_out = judged(queries, options.pairs, items)
         how: dict[str, Any] = {"metric": by, "random_state": options.seed, "progress": None}
         found = rehearse_pairs(items, pairs, k=options.k or 10, **how)
+        found.evaluation.notes.extend(_missing(left_out))
     found.evaluation.notes.append(found.words)
     return drawn(options, Answered(found.evaluation, found.model, found.items, found.query_ids, queries))
 
@@ -170,19 +194,32 @@ def _rehearsed(options: argparse.Namespace, store: Store) -> Report:
 def drawn(options: argparse.Namespace, found: Answered) -> Report:
     """The report, with what is shown of items and queries."""
     evaluation, model, items, query_ids, queries = found
-    text = next((own for own in (options.text, *TEXTS) if own in items.columns), None)
+    text = options.text or next((own for own in TEXTS if own in items.columns), None)
     return report_of_index(
         evaluation,
         model,
         items,
         query_ids,
         texts=None if text is None else items.columns[text],
-        query_texts=_texts(queries, text_column(queries, options.query_text or options.text), query_ids),
+        query_texts=_texts(queries, _query_text(options, queries), query_ids),
         images=None if options.image is None else items.columns[options.image],
-        source=options.source,
+        source=_clean(options.source, items.name),
+        queries=_clean(options.queries, queries.name) if options.queries else "held out of the source",
+        given=_given(options),
         folder=options.model,
         drawing=Drawing(options.layout, options.points, getattr(options, "seed", 0)),
     )
+
+
+def _clean(given: str, name: str) -> str:
+    """A place as it was given, without a password: the name of a store that is asked by an address."""
+    return name if "://" in given else given
+
+
+def _given(options: argparse.Namespace) -> list[str]:
+    """What was said of the source, as it is said on a command line."""
+    values = {name: getattr(options, name) for name in ("vector", "id", "metric", "items")}
+    return [text for name, own in values.items() if own is not None for text in (f"--{name}", str(own))]
 
 
 def shown_columns(options: argparse.Namespace, store: Store) -> list[str]:
@@ -191,9 +228,17 @@ def shown_columns(options: argparse.Namespace, store: Store) -> list[str]:
 
 
 def text_column(store: Store, asked: str | None) -> str | None:
-    """The column of texts of a store: the one asked for if it has it, else one by its name."""
+    """The column of texts of a store: the one asked for, else one by its name, if there is one."""
     columns = store.facts().columns
-    return next((name for name in (asked, *TEXTS) if name in columns), None)
+    if asked is not None and asked not in columns:
+        raise StoreError(f"{store.name} has no column {asked!r} to show; it has {list(columns)}.")
+    return asked or next((name for name in TEXTS if name in columns), None)
+
+
+def _query_text(options: argparse.Namespace, queries: Store) -> str | None:
+    """The column of texts of queries: the one asked for, else that of the items where queries have it."""
+    named = options.text if options.text in queries.facts().columns else None
+    return text_column(queries, options.query_text or named)
 
 
 def _texts(store: Store, column: str | None, ids: Sequence[Any]) -> list[Any] | None:

@@ -154,12 +154,17 @@ def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
 
 def are_known(labels: Sequence[Any]) -> np.ndarray:
     """Whether each label is one; bool (n,)."""
-    return np.array([value is not None and value != "" for value in labels], dtype=bool)
+    return np.array(
+        [value is not None and value != "" and value == value for value in labels],  # nan is not itself
+        dtype=bool,
+    )
 
 
 def as_texts(labels: Sequence[Any]) -> np.ndarray:
-    """Labels as texts, so that the 7 of a table is the "7" of a file; (n,)."""
-    return np.array(["" if value is None else str(value) for value in labels])
+    """Labels as texts, so that the 7 of a table is the "7" of a file; (n,) of objects, of any length."""
+    texts = np.empty(len(labels), dtype=object)
+    texts[:] = ["" if value is None else str(value) for value in labels]
+    return texts
 
 
 def are_unit(X: np.ndarray) -> bool:

@@ -21,17 +21,32 @@ def evaluate_pairs(
     is that of the search, by default that which the items are compared by.
     """
     items = items.in_space(model.metric)
+    stored = Pair(items.vectors, items.moved(model))
     queries = items.comparable(judged.queries)
     taught = set(model.facts.get("learned", {}).get("seen", []))
     seen = np.array([not taught.isdisjoint(own) for own in judged.relevant], dtype=bool)
     return evaluate_relevance(
-        Pair(items.vectors, items.moved(model)),
+        stored,
         Pair(queries, queries),
         judged.rows(items.places),
         k,
         parts={"seen": seen, "unseen": ~seen} if taught else None,
         metric=metric or items.metric,
+        notes=[*_learned_from(model, judged), *missing(items)],
     )
+
+
+def _learned_from(model: Repair, judged: Judged) -> list[str]:
+    taught = set(map(str, model.facts.get("learned", {}).get("query ids", [])))
+    again = sum(str(own) in taught for own in judged.ids)
+    if not again:
+        return []
+    return [f"The model was learned from {again:,} of these {len(judged.ids):,} queries: they flatter it."]
+
+
+def missing(items: Collection) -> list[str]:
+    """A note of rows that have no vector."""
+    return [f"{items.missing:,} rows have no vector and play no part."] if items.missing else []
 
 
 def evaluate_labels(
@@ -58,14 +73,13 @@ def evaluate_labels(
     whole, items = items, items.labeled(label).in_space(model.metric)
     labels = as_texts(items.columns[label])
     asked = as_texts([value for value, kept in zip(truth, known, strict=True) if kept])
-    strange = sorted(set(asked.tolist()) - set(labels.tolist()))
-    notes = [f"{len(strange)} classes of queries have no item: {', '.join(strange[:5])}"] if strange else []
     left_out = [(len(whole.ids) - len(items.ids), "items"), (int((~known).sum()), "queries")]
-    notes += [f"{count:,} {what} have no label and play no part." for count, what in left_out if count]
+    notes = [f"{count:,} {what} have no label and play no part." for count, what in left_out if count]
+    notes += missing(items)
+    stored = Pair(items.vectors, items.moved(model))
     queries = items.comparable(queries[known])
     learned = model.facts.get("learned", {})
     after = n_neighbors or int(learned.get("n_neighbors", 5))
     ks = Pair(n_neighbors or int(learned.get("n_neighbors before") or after), after)
-    stored = Pair(items.vectors, items.moved(model))
     by = metric or items.metric
     return evaluate_classes(stored, Pair(queries, queries), labels, asked, ks, metric=by, notes=notes)

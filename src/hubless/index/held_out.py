@@ -111,6 +111,11 @@ class Answers:
             return 0.0, 0.0
         return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))
 
+    def spares(self, setting: Setting) -> bool:
+        """Whether it does not visibly cost queries with unseen items."""
+        gain, error = self.ahead(setting, "unseen")
+        return gain >= -VISIBLE * error
+
     def tried(self, chosen: Setting) -> list[dict[str, Any]]:
         """Every setting with its score, the best first, as plain data for a page."""
         rows = []
@@ -126,7 +131,7 @@ class Answers:
                     "queries": len(scores),
                     "seconds": None,
                     "chosen": setting == chosen,
-                    "why_not": "",
+                    "why_not": "" if self.spares(setting) else "costs queries with unseen items",
                 }
             )
         return sorted(rows, key=lambda row: -row["score"])
@@ -196,12 +201,7 @@ def choose(answers: Answers) -> tuple[Setting, str]:
 
     Not to move, unless the best is visibly ahead of that.
     """
-
-    def spares(setting: Setting) -> bool:
-        gain, error = answers.ahead(setting, "unseen")
-        return gain >= -VISIBLE * error
-
-    allowed = [setting for setting in SETTINGS if spares(setting)]
+    allowed = [setting for setting in SETTINGS if answers.spares(setting)]
     best = max(allowed, key=lambda setting: answers.of(setting, "all").mean())
     gain, error = answers.ahead(best, "all")
     told = f"the best of the {len(allowed)} settings of {len(SETTINGS)} that spare queries with unseen items"

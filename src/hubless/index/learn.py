@@ -70,7 +70,7 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
             "classes": len(chooser.classes_),
             "mover": name(chosen),
             "n_neighbors": int(chooser.n_neighbors_),
-            "n_neighbors before": plain_neighbors(chooser),
+            "n_neighbors before": plain_neighbors(chooser) or _plain_neighbors(X, y, random_state),
             "chosen by": chooser.explain(),
             "tried": tried(chooser.cv_results_, name(chooser.mover_)),
             "seconds": perf_counter() - started,
@@ -78,6 +78,11 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
     }
     facts["figures"] = _label_figures(chooser)
     return Repair(chosen, items.metric, label if chosen._uses_labels else None, None, facts)
+
+
+def _plain_neighbors(X: np.ndarray, y: np.ndarray, random_state: int) -> int:
+    """Neighbours that are best where items are not moved."""
+    return int(MoveLabeledClassifierCV(mover=Stay(), random_state=random_state).fit(X, y).n_neighbors_)
 
 
 def _label_figures(chooser: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
@@ -148,6 +153,7 @@ def learn_from_pairs(
             "surface": answers.surface(chosen),
             "seconds": perf_counter() - started,
             "seen": lesson.ids if len(lesson.ids) <= SEEN else [],
+            "query ids": judged.ids if len(judged.ids) <= SEEN else [],
         },
         "figures": [
             asdict(

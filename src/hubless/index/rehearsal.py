@@ -39,7 +39,7 @@ def rehearse_labels(
     random_state: int = 0,
 ) -> Rehearsal:
     """Hold out a quarter of the items of each class as queries, and learn from the others."""
-    items = items.labeled(label)
+    whole, items = items, items.labeled(label)
     classes = as_texts(items.columns[label])
     n = len(classes)
     if n < 2 * PARTS:
@@ -54,6 +54,9 @@ def rehearse_labels(
     model = learn_from_labels(stored, label, mover=mover, random_state=random_state)
     truth = queries.columns[label]
     evaluation = evaluate_labels(model, stored, label, queries.vectors, truth, k, metric=metric)
+    unlabeled = len(whole.ids) - n
+    if unlabeled:
+        evaluation.notes.append(f"{unlabeled:,} items have no label and play no part.")
     words = f"{len(held):,} of {n:,} items were held out as queries; the others were learned from and stored."
     return Rehearsal(model, evaluation, stored, queries.ids.tolist(), queries.columns, words)
 
@@ -68,7 +71,10 @@ def rehearse_pairs(
     progress: bool | None = False,
 ) -> Rehearsal:
     """Hold out a quarter of the judged queries, and learn from the others."""
-    order = np.random.default_rng(random_state).permutation(len(judged.queries))
+    n, least = len(judged.queries), 14  # ten are left to learn from
+    if n < least:
+        raise StoreError(f"{n} judged queries are too few to hold a quarter out: give {least} or more.")
+    order = np.random.default_rng(random_state).permutation(n)
     parts = np.array_split(order, PARTS)
     held, learned = np.sort(parts[0]), np.sort(np.concatenate(parts[1:]))
     model = learn_from_pairs(items, judged.take(learned), random_state=random_state, progress=progress)

@@ -97,7 +97,11 @@ def _apply(dataset: str) -> dict[str, Any]:
         "words": "The same on data of your own.",
         "steps": [
             {"title": "In Python", "code": code, "language": "python"},
-            {"title": "This page again", "code": f"hubless reproduce --datasets {dataset}", "language": "sh"},
+            {
+                "title": "This page again",
+                "code": f"hubless reproduce --datasets {dataset} --splits 1 --report pages",
+                "language": "sh",
+            },
         ],
         "undo": [],
     }

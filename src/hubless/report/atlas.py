@@ -14,6 +14,7 @@ import numpy as np
 from ..download import replacing
 from ..stores.store import need
 
+OURS = b"hubless"  # in the metadata of what we wrote
 Texts = Sequence[str | None]
 Pair = tuple[np.ndarray, np.ndarray]  # before, after
 
@@ -42,16 +43,32 @@ class AtlasQueries(NamedTuple):
     labels: Texts | None = None
 
 
+def check_atlas(path: str | Path) -> Path:
+    """The file to write; ValueError where there is one that is not ours: nobody's data is written over."""
+    parquet, path = need("pyarrow.parquet", "files"), Path(path).expanduser()
+    if not path.exists():
+        return path
+    try:
+        ours = OURS in (parquet.read_schema(path).metadata or {})
+    except (OSError, ValueError):  # a folder, or no Parquet at all
+        ours = False
+    if not ours:
+        raise ValueError(f"{path} is there and no table of hubless: give another name, or remove it.")
+    return path
+
+
 def write_atlas(path: str | Path, items: AtlasItems, queries: AtlasQueries | None = None) -> str:
-    """Write the file, over one that is there, and return the command that opens it."""
+    """Write the file, over one of ours that is there, and return the command that opens it."""
     pyarrow, parquet = need("pyarrow", "files"), need("pyarrow.parquet", "files")
+    path = check_atlas(path)
     _check(items)
     if queries is not None:
         _check(queries)
-    path = Path(path)
     columns = _columns(pyarrow, items, queries)
+    table = pyarrow.table(columns).replace_schema_metadata({OURS: b"atlas"})
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        parquet.write_table(pyarrow.table(columns), file, compression="zstd")
+        parquet.write_table(table, file, compression="zstd")
     command = ["embedding-atlas", str(path), "--x", "x_after", "--y", "y_after"]
     command += ["--text", "text"] if "text" in columns else []
     command += ["--neighbors", "neighbors"] if "neighbors" in columns else []

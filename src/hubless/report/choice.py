@@ -10,6 +10,7 @@ from ..candidates import name, steps
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..movers import MoveLabeled, Mover
 from ..race import tried
+from ..solve import Penalty
 
 SAMPLE = 2000  # objects that a surface is measured on, where the model has none of its own
 PAPER = "accuracy of the paper's map, cross-validated"
@@ -39,7 +40,7 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     errors = np.nanstd(to_numpy(model.scores_), axis=0) / np.sqrt(len(model.scores_))
     grid = model.grid_
     rows: list[dict[str, Any]] = []
-    best = np.nanmax(scores)
+    chosen = (model.n_targets_, surface_of(model)["chosen"][0])
     for t, a in np.ndindex(scores.shape[:2]):
         k = int(np.nanargmax(scores[t, a]))
         rows.append(
@@ -50,13 +51,11 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
                 "error": float(errors[t, a, k]),
                 "queries": None,
                 "seconds": None,
-                "chosen": bool(scores[t, a, k] == best and grid["n_targets"][t] == model.n_targets_),
+                "chosen": (grid["n_targets"][t], a) == chosen,
                 "why_not": "",
             }
         )
-    rows.sort(key=lambda row: -row["score"])
-    first = next((row for row in rows if row["chosen"]), None)
-    return [{**row, "chosen": row is first} for row in rows]
+    return sorted(rows, key=lambda row: (-row["score"], not row["chosen"]))
 
 
 def surface_of(model: MoveLabeledClassifierCV) -> dict[str, Any]:
@@ -91,11 +90,27 @@ def measured_surface(X: Any, y: Any, mover: Mover, k: int, random_state: int = 0
         return None
     found, own = surface_of(model), steps(mover)
     told = f"Measured for this page on {len(rows):,} items."
-    if len(own) == 1 and isinstance(own[0], MoveLabeled) and getattr(own[0].alpha, "relative", False):
+    if len(own) == 1 and isinstance(own[0], MoveLabeled):
         alphas, ks = (np.array(found[axis]["values"], dtype=float) for axis in "xy")
-        nearest = [np.abs(np.log(alphas / own[0].alpha.value)).argmin(), np.abs(ks - k).argmin()]
-        return {**found, "chosen": [int(i) for i in nearest], "words": f"{told} The model is at the ring."}
+        alpha = max(_relative(own[0], X, y), alphas[0] / 10)  # a λ of 0 has no place on a log axis
+        nearest = [np.abs(np.log(alphas / alpha)).argmin(), np.abs(ks - k).argmin()]
+        return {
+            **found,
+            "chosen": [int(i) for i in nearest],
+            "words": f"{told} The ring is the point nearest to the model.",
+        }
     return {**found, "words": f"{told} The ring is the best point; the model moves another way."}
+
+
+# λ over the mean eigenvalue of XKXᵀ
+def _relative(mover: MoveLabeled, X: np.ndarray, y: np.ndarray) -> float:
+    """λ of a mover as the surface counts it."""
+    if isinstance(mover.alpha, Penalty) and mover.alpha.relative:
+        return float(mover.alpha.value)
+    if mover.alpha == "scale":
+        return 1.0
+    unit = MoveLabeled("scale", mover.n_targets, center=mover.center).fit(X, y).alpha_
+    return float(mover.alpha_ / unit)
 
 
 def surface(

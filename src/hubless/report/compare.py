@@ -17,6 +17,7 @@ from ..evaluation import Evaluation, Pair, evaluate_classes
 from ..movers import Mover, Stay, Unit
 from ..movers.mover import as_asked
 from .choice import choice_of, measured_surface
+from .figures import NOT_ASKED_FOR, verdict
 from .places import Drawing
 from .report import Report, Told, make_report
 from .shown import Shown
@@ -79,37 +80,73 @@ def compare(
     """
     drawing = Drawing(layout, max_points, random_state)
     model, seconds = _fitted(model, X, y)
-    X, queries = (
-        np.asarray(to_numpy(np.asarray(own) if isinstance(own, list) else own)) for own in (X, queries)
-    )
-    labels, classes = (np.array([str(value) for value in to_numpy(own)]) for own in (y, truth))
-    if len(model.moved_) != len(X):
-        raise ValueError(
-            f"the model holds {len(model.moved_)} objects, X has {len(X)}: give the X and y it was fitted to."
-        )
+    X, queries = (_array(own, what) for own, what in ((X, "X"), (queries, "queries")))
+    labels, classes = _texts(y, truth)
+    _check(model, X, y, queries, classes)
     shown = Shown(
-        range(len(X)) if ids is None else ids,
-        range(len(queries)) if query_ids is None else query_ids,
-        texts,
-        query_texts,
-        images,
+        range(len(X)) if ids is None else list(ids),
+        range(len(queries)) if query_ids is None else list(query_ids),
+        None if texts is None else list(texts),
+        None if query_texts is None else list(query_texts),
+        images if images is None or hasattr(images, "shape") else list(images),
         title,
     )
     shown.check(len(X), len(queries))
     evaluation = evaluate_model(model, X, labels, queries, classes)
     choice = choice_of(model)
+    if seconds is not None:
+        choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
     if choice["surface"] is None:
         started = perf_counter()
         choice["surface"] = measured_surface(X, labels, model.mover_, evaluation.asked.ks.after, random_state)
         spent = {"what": "measuring λ × k for this page", "seconds": perf_counter() - started}
         choice["seconds"] = [*choice["seconds"], spent]
-    if seconds is not None:
-        choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
-    told = Told(name(model.mover_), matrix_of(model.mover_), choice, _apply(model), _provenance(model, X))
+    kind = verdict(evaluation)["kind"]
+    told = Told(
+        name(model.mover_), matrix_of(model.mover_), choice, _apply(model, kind), _provenance(model, X)
+    )
     found = make_report(evaluation, shown, told, drawing)
     if report is not None:
         found.save(report)
     return found
+
+
+def _array(points: Any, what: str) -> np.ndarray:
+    """Objects or queries on the host."""
+    found = np.asarray(to_numpy(points) if hasattr(points, "shape") else points)
+    if found.ndim != 2 or not len(found):
+        raise ValueError(f"{what} must have two dimensions and a row at least; got shape {found.shape}.")
+    return found
+
+
+def _texts(*labels: Any) -> list[np.ndarray]:
+    """Classes as texts; the 1 of one list is the 1.0 of another, as it is for scikit-learn."""
+    parts = [np.asarray(to_numpy(own) if hasattr(own, "shape") else own) for own in labels]
+    whole = np.concatenate([own.reshape(-1) for own in parts])
+    if whole.dtype.kind == "f" and (whole == np.round(whole)).all():
+        whole = whole.astype(np.int64)
+    texts = np.array([str(value) for value in whole.tolist()])
+    return np.split(texts, np.cumsum([own.size for own in parts])[:-1])
+
+
+def _check(model: Any, X: np.ndarray, y: Any, queries: np.ndarray, truth: np.ndarray) -> None:
+    """ValueError where data does not belong together."""
+    for what, given, of, count in (
+        ("y", y, "object of X", len(X)),
+        ("truth", truth, "query", len(queries)),
+    ):
+        if len(given) != count:
+            raise ValueError(f"{what} must have one class per {of}, {count}; got {len(given)}.")
+    if len(model.moved_) != len(X):
+        raise ValueError(
+            f"the model holds {len(model.moved_)} objects, X has {len(X)}: give the X and y it was fitted to"
+            ", without the objects of weight 0, which it does not hold."
+        )
+    own, given = _texts(to_numpy(model.classes_)[to_numpy(model.codes_)], y)
+    if not np.array_equal(own, given):
+        raise ValueError("y is not what the model was fitted to, in this order: give its X and y.")
+    if queries.shape[1] != X.shape[1]:
+        raise ValueError(f"queries have {queries.shape[1]} columns, the objects {X.shape[1]}.")
 
 
 def evaluate_model(
@@ -135,9 +172,10 @@ def _plain_neighbors(model: Any, X: np.ndarray, labels: np.ndarray) -> int:
         return int(model._n_neighbors())
     known = plain_neighbors(model)
     if known is None:
-        how: dict[str, Any] = {"weights": model.weights, "random_state": model.random_state}
+        how: dict[str, Any] = {"weights": model.weights, "cv": model.cv, "random_state": model.random_state}
         tried = model.grid_["n_neighbors"] if hasattr(model, "grid_") else model.n_neighbors
-        known = MoveLabeledClassifierCV(tried, mover=Stay(), **how).fit(X, labels).n_neighbors_
+        plain = MoveLabeledClassifierCV(tried, mover=Stay(), **how)
+        known = plain.fit(X, labels, sample_weight=model.weights_).n_neighbors_
     return int(known)
 
 
@@ -163,8 +201,10 @@ def matrix_of(mover: Mover) -> np.ndarray | None:
     return None if found is None else np.asarray(to_numpy(found), dtype=np.float64)
 
 
-def _apply(model: Any) -> dict[str, Any]:
-    """How to use the model elsewhere."""
+def _apply(model: Any, kind: str) -> dict[str, Any]:
+    """How to use the model elsewhere; nothing where the figures do not ask for it."""
+    if kind != "move":
+        return {"words": NOT_ASKED_FOR, "steps": [], "undo": []}
     asks = "Z, classes" if model.mover_._uses_labels else "Z"
     column = model.mover_.exit_.floor is not None
     queries = "queries with a 0 in the one column more" if column else "queries as they are"

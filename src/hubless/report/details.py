@@ -6,10 +6,9 @@ import numpy as np
 
 from ..evaluation import Asked, Pair
 from .figures import class_names
-from .places import Drawn, Places
+from .places import CARDS, Drawn, Places
 from .shown import LONG, Shown, cut, name, thumbnail
 
-CARDS = 12  # hubs
 CAPTURED = 3  # queries on a card
 CHANGED = 100  # queries told of those that were fixed, and of those that were broken
 NEIGHBORS = 5  # of such a query
@@ -128,6 +127,12 @@ def _told(texts: Any, labels: np.ndarray | None, ids: Any, row: int, length: int
     }
 
 
+def _place(drawn: np.ndarray, row: int) -> int:
+    """Place of a row among those that are drawn; −1 where it is not."""
+    place = int(np.searchsorted(drawn, row))
+    return place if place < len(drawn) and drawn[place] == row else -1
+
+
 def _card(asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, row: int) -> dict[str, Any]:
     """A hub: itself, its counts, and the queries that it is the nearest to."""
     queries, ranks = np.nonzero(asked.found.before == row)
@@ -139,7 +144,7 @@ def _card(asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, row: int) -
     ]
     return {
         **_told(shown.texts, asked.labels, shown.ids, row, LONG),
-        "place": int(np.searchsorted(drawn.items, row)),  # the busiest are always drawn
+        "place": _place(drawn.items, row),
         "thumbnail": None if shown.images is None else thumbnail(shown.images[row]),
         "before": before,
         "after": after,
@@ -157,12 +162,10 @@ def _card(asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, row: int) -
 
 def _change(asked: Asked, shown: Shown, drawn: Drawn, row: int, status: str) -> dict[str, Any]:
     """A query that is answered in one state alone, with its neighbours in both."""
-    place = int(np.searchsorted(drawn.queries, row))
-    is_drawn = place < len(drawn.queries) and drawn.queries[place] == row
     return {
         **_told(shown.query_texts, asked.truth, shown.query_ids, row, LONG),
         "status": status,
-        "place": place if is_drawn else -1,
+        "place": _place(drawn.queries, row),
         **{state: _answer(asked, shown, row, i) for i, state in enumerate(("before", "after"))},
     }
 

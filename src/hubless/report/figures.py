@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 from sklearn.decomposition import PCA
 
 from ..evaluation import Asked, Evaluation, Figure, Pair
@@ -13,7 +13,10 @@ from .shown import name
 RANKS = 400  # of the skyline
 SHARES = 100  # of the curve of Lorenz
 SHOWN = 800  # objects in the chart of centrality
-SAME = 1e-12
+ROUNDING = 16  # units in the last place that bringing to length 1 may cost
+FEW = 20  # queries, of which an interval of nDCG says little
+NOT_ASKED_FOR = "The figures do not ask for it: keep the items as they are."
+UNIT_FIRST = "Bring all vectors to length 1 first, or search by L2, and measure again."
 
 
 def summary(evaluation: Evaluation, mover: str) -> dict[str, Any]:
@@ -36,7 +39,8 @@ def summary(evaluation: Evaluation, mover: str) -> dict[str, Any]:
             Pair(before.busiest_share, after.busiest_share),
             "percent",
             "lower",
-            f"Share of all places among the {before.k} nearest that 1 % of the items take.",
+            f"Share of all places among the {before.k} nearest that 1 % of the items "
+            f"({-(-before.n_objects // 100):,}) take.",
         ),
         _tile(
             "never",
@@ -83,14 +87,15 @@ def _capital(text: str) -> str:
 
 def _sentence(evaluation: Evaluation, mover: str) -> str:
     before, after = evaluation.hubness
+    busiest, verb = ("the busiest 1 %", "take") if before.n_objects > 100 else ("the busiest one", "takes")
     told = (
-        f"Of {before.n_objects:,} stored items, the busiest 1 % take {percent(before.busiest_share)} of all "
+        f"Of {before.n_objects:,} stored items, {busiest} {verb} {percent(before.busiest_share)} of all "
         f"answers to {before.n_queries:,} queries and {percent(before.antihub_share)} are never returned"
     )
     if is_unmoved(evaluation.asked):
         return f"{told}; the items were not moved."
     return (
-        f"{told}; moved by {mover}, the busiest take {percent(after.busiest_share)} and "
+        f"{told}; moved by {mover}, the busiest {verb} {percent(after.busiest_share)} and "
         f"{percent(after.antihub_share)} are never returned."
     )
 
@@ -101,29 +106,44 @@ def percent(share: float) -> str:
 
 
 def is_unmoved(asked: Asked) -> bool:
-    """Whether the objects are where they were."""
+    """Whether the objects are where they were, up to rounding."""
     before, after = asked.stored
-    return before.shape == after.shape and bool(np.abs(after - before).max() <= SAME)
+    if before.shape != after.shape:
+        return False
+    return bool(np.abs(after - before).max() <= ROUNDING * np.finfo(before.dtype).eps * np.abs(before).max())
 
 
 def verdict(evaluation: Evaluation) -> dict[str, str]:
-    """Move, no measurable gain, or harmful: by the 95 % interval of the change of the first figure."""
+    """Move, no measurable gain, or harmful.
+
+    By the 95 % interval of the change of the first figure, and for accuracy by the exact sign test of queries
+    fixed and broken too: the interval means little where few queries changed.
+    """
     first, asked = evaluation.figures[0], evaluation.asked
     before, after = evaluation.hubness
     told = f"{_capital(first.measure)} goes from {first.before:.3f} to {first.after:.3f}"
     span = f"95 % interval of the change {first.low:+.3f} to {first.high:+.3f}"
+    span = span if np.isfinite(first.high) else "one query has no interval"
     hubs = f"N{before.k} skewness goes from {before.skewness:.2f} to {after.skewness:.2f}."
     if is_unmoved(asked):
-        words = "The items were not moved: no way to move them was measurably better on held-out queries."
+        return {
+            "kind": "no gain",
+            "title": "No measurable gain",
+            "words": "The items were not moved.",
+        }
+    clear = first.low > 0 or first.high < 0
+    if clear and not _is_enough(evaluation):
+        changed = f"{evaluation.fixed:,} fixed, {evaluation.broken:,} broken"
+        words = f"{told}, but too few queries changed to tell ({changed}). {hubs}"
         return {"kind": "no gain", "title": "No measurable gain", "words": words}
+    if first.low > 0 and asked.metric == "ip":
+        words = f"{told} ({span}), but moved vectors are shorter and lose by inner product to others."
+        title = "No gain to be had under this metric (inner product)"
+        return {"kind": "no gain", "title": title, "words": f"{words} {UNIT_FIRST}"}
     if first.low > 0:
         return {"kind": "move", "title": "Move", "words": f"{told} ({span}); {hubs}"}
     if first.high < 0:
-        why = (
-            "Moved vectors are shorter and lose under inner product: bring them to length 1, or search by L2."
-            if asked.metric == "ip"
-            else "Keep the items as they are."
-        )
+        why = UNIT_FIRST if asked.metric == "ip" else "Keep the items as they are."
         title = f"Harmful under this metric ({_METRICS[asked.metric]})"
         return {"kind": "harmful", "title": title, "words": f"{told} ({span}). {why}"}
     others = [own for own in evaluation.figures[1:] if own.low > 0 and own.part == "all"]
@@ -133,6 +153,14 @@ def verdict(evaluation: Evaluation) -> dict[str, str]:
     )
     words = f"{told}, which may be chance ({span}).{rises} {hubs}"
     return {"kind": "no gain", "title": "No measurable gain", "words": words}
+
+
+def _is_enough(evaluation: Evaluation) -> bool:
+    """Whether so many queries changed that it is no chance."""
+    if evaluation.figures[0].measure != "accuracy":
+        return evaluation.figures[0].n >= FEW
+    changed = evaluation.fixed + evaluation.broken
+    return changed > 0 and float(binomtest(evaluation.fixed, changed).pvalue) < 0.05
 
 
 _METRICS = {"l2": "L2", "cosine": "cosine", "ip": "inner product"}
@@ -178,13 +206,23 @@ def classes(asked: Asked) -> dict[str, Any] | None:
     names = class_names(asked)
     truth = np.searchsorted(names, asked.truth)
     return {
-        "names": [name(own) for own in names.tolist()],
+        "names": _distinct([name(own) for own in names.tolist()]),
         "queries": np.bincount(truth, minlength=len(names)),
         "wrong": {
             state: _wrong(truth, np.asarray(np.searchsorted(names, answer)), len(names))
             for state, answer in asked.answer._asdict().items()
         },
     }
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names that differ, also where long ones were cut to the same."""
+    seen: dict[str, int] = {}
+    found = []
+    for own in names:
+        seen[own] = seen.get(own, 0) + 1
+        found.append(own if seen[own] == 1 else f"{own} ({seen[own]})")
+    return found
 
 
 def _wrong(truth: np.ndarray, answer: np.ndarray, n: int) -> list[list[int]]:

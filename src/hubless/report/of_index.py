@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..index.collection import Collection
 from ..index.repair import Repair
 from .choice import choice_of_facts, measured_surface
 from .compare import matrix_of
+from .figures import NOT_ASKED_FOR, UNIT_FIRST, verdict
 from .places import Drawing
 from .report import Report, Told, make_report
 from .shown import Shown
@@ -26,6 +28,8 @@ def report_of_index(
     query_texts: Sequence[Any] | None = None,
     images: Sequence[Any] | None = None,
     source: str | None = None,
+    given: Sequence[str] = (),
+    queries: str = "not told",
     folder: str | None = None,
     drawing: Drawing | None = None,
 ) -> Report:
@@ -37,6 +41,10 @@ def report_of_index(
     texts, images : of the items; images are paths or bytes
     source : str
         The store as it is named on a command line.
+    given : sequence of str
+        Options that go with it there, as --items and a file.
+    queries : str
+        Where the queries are from.
     folder : str, optional
         Where the model is kept; without it, the page begins with how to learn one.
     """
@@ -52,8 +60,8 @@ def report_of_index(
         str(learned.get("mover") or name(model.mover)),
         matrix_of(model.mover),
         choice,
-        _apply(source or items.name, folder, learned, asked.metric),
-        _provenance(model, items),
+        _apply(source or items.name, given, folder, learned, evaluation),
+        _provenance(model, items, source or items.name, queries),
     )
     return make_report(evaluation, shown, told, drawing)
 
@@ -63,15 +71,22 @@ def _title(name: str) -> str:
     return name.rstrip("/").split("#")[-1].split("/")[-1].split("\\")[-1] or name
 
 
-def _apply(source: str, folder: str | None, learned: dict[str, Any], metric: str) -> dict[str, Any]:
-    """The commands that build, switch and switch back."""
-    place, kept = shlex.quote(source), shlex.quote(folder or "model")
+def _apply(
+    source: str, given: Sequence[str], folder: str | None, learned: dict[str, Any], evaluation: Evaluation
+) -> dict[str, Any]:
+    """The commands that build, switch and switch back; none where moving does harm."""
+    if evaluation.asked.metric == "ip":
+        return {"words": f"Do not move these items as they are. {UNIT_FIRST}", "steps": [], "undo": []}
+    if verdict(evaluation)["kind"] != "move":
+        return {"words": NOT_ASKED_FOR, "steps": [], "undo": []}
+    place = shlex.join([source, *given])
+    kept, moved = shlex.quote(folder or "model"), shlex.quote(moved_name(source))
     steps = [
         (
             "Build the moved index beside the one that serves, which is only read",
-            f"hubless apply {kept} {place} -o MOVED",
+            f"hubless apply {kept} {place} -o {moved}",
         ),
-        ("Let the name that is served be the moved one", f"hubless promote {place} MOVED"),
+        ("Let the name that is served be the moved one", f"hubless promote {place} {moved}"),
     ]
     if folder is None:
         how = (
@@ -80,11 +95,8 @@ def _apply(source: str, folder: str | None, learned: dict[str, Any], metric: str
             else "--pairs JUDGEMENTS --queries QUERIES"
         )
         steps.insert(0, ("Learn from all items", f"hubless fit {place} {how} -o {kept}"))
-    words = "Queries stay as they are, and so does the index that serves until it is told to switch."
-    if metric == "ip":
-        words = "Do not move these items as they are: bring all vectors to length 1 first, or search by L2."
     return {
-        "words": words,
+        "words": "Queries stay as they are, and so does the index that serves until it is told to switch.",
         "steps": [{"title": title, "code": code, "language": "sh"} for title, code in steps],
         "undo": [
             {"title": "Serve the original again", "code": f"hubless rollback {place}", "language": "sh"}
@@ -92,12 +104,24 @@ def _apply(source: str, folder: str | None, learned: dict[str, Any], metric: str
     }
 
 
-def _provenance(model: Repair, items: Collection) -> list[tuple[str, str]]:
+def moved_name(source: str) -> str:
+    """A name for the moved items beside the original: a table of the same store, or a file."""
+    if "#" in source:
+        return source.rsplit("#", 1)[1] + "_moved"
+    path = PurePath(source)
+    return str(path.with_name(f"{path.stem}-moved{path.suffix}"))
+
+
+def _provenance(model: Repair, items: Collection, source: str, queries: str) -> list[tuple[str, str]]:
     data, learned = items.about(), model.facts.get("learned", {})
     return [
-        ("source", str(data["source"])),
+        ("source", source),
+        ("queries", queries),
         ("kind", f"{items.facts.kind}, {items.facts.index}"),
-        ("vectors", f"{data['count']:,} × {data['dimension']}, fingerprint {data['fingerprint'][:16]}…"),
+        (
+            "stored vectors",
+            f"{data['count']:,} × {data['dimension']}, fingerprint {data['fingerprint'][:16]}…",
+        ),
         ("metric", str(items.facts.metric or "not told; taken for l2")),
         ("model", model.hash[:16] + "…"),
         ("learned from", f"{learned.get('from', 'not told')}, {learned.get('n', 0):,} of them"),

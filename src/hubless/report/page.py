@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,40 +18,63 @@ from .shown import cut
 
 SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; more may take more
 OBJECTS = 10_000
-LENGTHS = (300, 150, 80, 40, 0)  # characters of the texts of points: as many as the size lets be
+# Characters of the texts of points, of those on cards and of changed queries, and of ids: as the size lets be
+LENGTHS = (
+    *((300, 2000, 80), (150, 1000, 80), (80, 500, 80), (40, 200, 80)),
+    *((0, 200, 80), (0, 80, 80), (0, 80, 40), (0, 40, 24), (0, 40, 12)),
+)
 TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
 OURS = b'<meta name="generator" content="hubless report">'
-FORMS = {"percent": "{:.1%}", "number": "{:.2f}", "fraction": "{:.3f}"}
+FORMS = {"percent": (100, "0.1", " %"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
 
 
 def check_ours(file: Path) -> None:
     """ValueError where there is a file that is no page of ours: nobody's data is written over."""
     if file.is_dir():
         raise ValueError(f"{file} is a folder; give the name of a file, as {file / 'page.html'}.")
-    if file.exists() and OURS not in file.read_bytes()[:1000]:
+    if not file.exists():
+        return
+    with file.open("rb") as opened:
+        start = opened.read(1000)
+    if OURS not in start:
         raise ValueError(f"{file} is there and is no page of hubless: give another name, or remove it.")
 
 
 def render(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    """The page; texts of points are cut shorter until it is small enough."""
+    """The page; texts and ids are cut shorter until it is small enough."""
     n_drawn = len(details["items"]["id"])
     allowed = SIZE * max(1.0, n_drawn / OBJECTS)
     page = ""
-    for length in LENGTHS:
-        page = _filled(figures, _with_texts(details, length))
-        if len(page.encode("utf-8", "replace")) <= allowed:
+    for lengths in LENGTHS:
+        page = _filled(figures, _cut(details, *lengths))
+        if len(page.encode()) <= allowed:
             break
     return page
 
 
-def _with_texts(details: Mapping[str, Any], length: int) -> dict[str, Any]:
-    """The same with shorter texts of points."""
+def _cut(details: Mapping[str, Any], point: int, told: int, name: int) -> dict[str, Any]:
+    """The same with shorter texts and ids."""
     shorter = dict(details)
-    for name in ("items", "queries"):
-        texts = details[name]["text"]
-        kept = None if texts is None or length == 0 else [cut(text, length) for text in texts]
-        shorter[name] = {**details[name], "text": kept}
+    for part in ("items", "queries"):
+        texts, ids = details[part]["text"], details[part]["id"]
+        kept = None if texts is None or point == 0 else [cut(text, point) for text in texts]
+        shorter[part] = {**details[part], "text": kept, "id": [cut(own, name) or "" for own in ids]}
+    for part in ("hubs", "changed"):
+        shorter[part] = [_cut_told(own, told, name) for own in details[part]]
     return shorter
+
+
+def _cut_told(value: Any, told: int, name: int) -> Any:
+    """A card or a changed query with shorter texts and ids, those of its neighbours too."""
+    if isinstance(value, list):
+        return [_cut_told(own, told, name) for own in value]
+    if not isinstance(value, dict):
+        return value
+    lengths = {"text": told, "id": name}
+    return {
+        key: cut(own, lengths[key]) if key in lengths else _cut_told(own, told, name)
+        for key, own in value.items()
+    }
 
 
 def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
@@ -66,7 +90,12 @@ def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
     }
     template = (assets / "page.html").read_text(encoding="utf-8")
     marks = "|".join(re.escape(mark) for mark in parts)
-    return re.sub(marks, lambda found: parts[found.group()], template)
+    return _encodable(re.sub(marks, lambda found: parts[found.group()], template))
+
+
+def _encodable(text: str) -> str:
+    """A text without lone surrogates, which have no bytes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def inside_script(value: Any) -> str:
@@ -74,7 +103,7 @@ def inside_script(value: Any) -> str:
     told = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         told = told.replace(letter, f"\\u{ord(letter):04x}")
-    return told.encode("utf-8", "replace").decode()  # a lone surrogate has no bytes
+    return _encodable(told)
 
 
 def pack(details: Any) -> str:
@@ -116,14 +145,15 @@ def table(tiles: list[dict[str, Any]]) -> str:
 
 
 def shown(value: float, form: str) -> str:
-    """A number as the page shows it."""
-    return FORMS[form].format(value).replace("%", " %")
+    """A number as the script shows it, which rounds halves up."""
+    scale, digits, unit = FORMS[form]
+    return f"{Decimal(scale * value).quantize(Decimal(digits), ROUND_HALF_UP)}{unit}"
 
 
 def small(figures: Mapping[str, Any]) -> str:
     """A small version for a notebook: verdict, table and skyline, without a script."""
     told, line = figures["summary"], figures["skyline"]
-    return (
+    return _encodable(
         "<div style='max-width:36rem;font-family:sans-serif'>"
         f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> {html.escape(told['sentence'])}</p>"
         f"<div style='display:flex;flex-wrap:wrap;gap:1.5rem;align-items:center'>{table(told['figures'])}"

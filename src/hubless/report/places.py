@@ -11,6 +11,7 @@ from ..evaluation import Asked, Pair
 
 LAYOUTS = ("pca", "tsne", "umap")
 COMPONENTS = 50  # that variances are shown of, and that t-SNE and UMAP start from
+CARDS = 12  # hubs that are shown one by one
 HUBS = 20  # one of so many drawn objects is among the busiest, the others are drawn by chance
 
 
@@ -48,19 +49,27 @@ class Places(NamedTuple):
 def axes_of(asked: Asked) -> PCA:
     """The principal components of the original objects."""
     before = asked.stored.before
-    return PCA(min(COMPONENTS, *before.shape), random_state=0).fit(before)
+    with np.errstate(invalid="ignore"):  # objects that are all in one place have shares of 0 / 0
+        return PCA(min(COMPONENTS, *before.shape), random_state=0).fit(before)
 
 
 def draw(occurrence: Pair, n_queries: int, first_queries: np.ndarray, limit: int, random_state: int) -> Drawn:
     """At most `limit` objects, the busiest among them, and half as many queries, some of them given."""
     rng, n = np.random.default_rng(random_state), len(occurrence.before)
-    busiest = np.argsort(-np.maximum(*occurrence), kind="stable")[: max(limit // HUBS, 1)]
+    hubs = np.argsort(-occurrence.before, kind="stable")[:CARDS]  # those with a card must be there
+    busiest = np.argsort(-np.maximum(*occurrence), kind="stable")[: limit // HUBS]
+    busiest = np.array(list(dict.fromkeys([*hubs.tolist(), *busiest.tolist()])))[:limit]
     items = _some(n, busiest, limit, rng)
     queries = _some(n_queries, first_queries, max(limit // 2, 1), rng)
     told = [
         f"{len(rows):,} of {count:,} {what} are drawn{how}"
         for rows, count, what, how in (
-            (items, n, "items", f": the {len(busiest):,} busiest, and others by chance"),
+            (
+                items,
+                n,
+                "items",
+                f": the {len(busiest):,} busiest" + ", and others by chance" * (len(busiest) < limit),
+            ),
             (queries, n_queries, "queries", ": those that changed first, and others by chance"),
         )
         if len(rows) < count
@@ -86,12 +95,12 @@ def lay_out(asked: Asked, drawn: Drawn, axes: PCA, layout: str, random_state: in
     points = [asked.stored.before[drawn.items], asked.stored.after[drawn.items, :d]]
     parts = [axes.transform(own) for own in (*points, asked.queries[drawn.queries])]
     if layout == "pca":
-        share = float(axes.explained_variance_ratio_[:2].sum())
-        words = f"The first two principal components of the items, with {share:.0%} of their variance."
+        share = 100 * float(np.nan_to_num(axes.explained_variance_ratio_[:2]).sum())
+        words = f"The first two principal components of the items, with {share:.0f} % of their variance."
         before, after, queries = (_two(own) for own in parts)
     else:
         whole = np.concatenate(parts)
-        embedded = _embedding(layout, len(whole), random_state).fit_transform(whole)
+        embedded = _embedding(layout, whole.shape, random_state).fit_transform(whole)
         bounds = np.cumsum([len(own) for own in parts])[:-1]
         before, after, queries = np.split(np.asarray(embedded, dtype=np.float64), bounds)
         named = {"tsne": "t-SNE", "umap": "UMAP"}[layout]
@@ -106,9 +115,10 @@ def _two(projected: np.ndarray) -> np.ndarray:
     return projected[:, :2]
 
 
-def _embedding(layout: str, n: int, random_state: int) -> Any:
+def _embedding(layout: str, shape: tuple[int, ...], random_state: int) -> Any:
     if layout == "tsne":
-        return TSNE(perplexity=min(30.0, (n - 1) / 3), init="pca", random_state=random_state)
+        start = "pca" if shape[1] > 1 else "random"
+        return TSNE(perplexity=min(30.0, (shape[0] - 1) / 3), init=start, random_state=random_state)
     if layout != "umap":
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}.")
     try:

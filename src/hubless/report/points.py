@@ -59,11 +59,14 @@ def write_points(path: Any, evaluation: Evaluation, drawn: DrawnWith) -> str:
 
 
 def _distances(asked: Asked, rows: np.ndarray) -> np.ndarray:
-    """Distances of queries to their neighbours among the moved objects; (len(rows), h)."""
+    """Distances of queries to their neighbours among the moved objects, −⟨x, z⟩ by inner product; (m, h)."""
     after, d = asked.stored.after, asked.queries.shape[1]
     found = []
     for row in rows.tolist():  # a query at a time: all differences at once would not fit
-        apart = after[asked.found.after[row]].astype(np.float64)
-        apart[:, :d] -= asked.queries[row]
-        found.append(np.linalg.norm(apart, axis=1))
+        near = after[asked.found.after[row]].astype(np.float64)
+        if asked.metric == "ip":
+            found.append(-near @ asked.queries[row])
+            continue
+        near[:, :d] -= asked.queries[row]
+        found.append(np.linalg.norm(near, axis=1))
     return np.array(found)

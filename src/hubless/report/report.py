@@ -18,7 +18,7 @@ from .details import changed_rows, counts, details
 from .page import LENGTHS, check_ours, render, small
 from .places import Drawing, axes_of, draw, lay_out
 from .points import DrawnWith, write_points
-from .shown import Shown
+from .shown import Shown, bounded, cut
 
 STATES = ("before", "after")
 PACKAGES = ("hubless", "numpy", "scipy", "scikit-learn")
@@ -55,7 +55,7 @@ class Report:
         file = Path(path).expanduser()
         check_ours(file)
         file.parent.mkdir(parents=True, exist_ok=True)
-        page = self.html().encode("utf-8", "replace")
+        page = self.html().encode()
         with replacing(file) as new:
             new.write(page)
         return file
@@ -88,7 +88,7 @@ def make_report(evaluation: Evaluation, shown: Shown, told: Told, drawing: Drawi
     axes = axes_of(asked)
     drawn = draw(occurrence, m, np.concatenate([broken, fixed]), drawing.max_points, drawing.random_state)
     places = lay_out(asked, drawn, axes, drawing.layout, drawing.random_state)
-    inside = details(asked, shown, counts(asked, occurrence), drawn, places, drawing.layout, LENGTHS[0])
+    inside = details(asked, shown, counts(asked, occurrence), drawn, places, drawing.layout, LENGTHS[0][0])
     found = {
         **_about(evaluation, shown),
         "summary": numbers.summary(evaluation, told.mover),
@@ -104,9 +104,11 @@ def make_report(evaluation: Evaluation, shown: Shown, told: Told, drawing: Drawi
         "versions": versions(),
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
     }
-    found["choice"]["seconds"].append(
-        {"what": "measuring and drawing this page", "seconds": perf_counter() - started}
-    )
+    found["choice"]["seconds"] += [
+        {"what": "asking all queries, before and after", "seconds": asked.seconds},
+        {"what": "measuring and drawing this page", "seconds": perf_counter() - started},
+    ]
+    found = bounded(found)
     return Report(found, inside, evaluation, DrawnWith(shown, drawing, axes, drawn))
 
 
@@ -116,7 +118,7 @@ def _about(evaluation: Evaluation, shown: Shown) -> dict[str, Any]:
     n, d = asked.stored.before.shape
     return {
         "format": 1,
-        "title": shown.title,
+        "title": cut(shown.title, 200) or "hubless",
         "task": "pairs" if asked.labels is None else "labels",
         "words": {
             "item": "items",

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import to_numpy
+
 NAME = 80  # characters of an id, or of the name of a class
 LONG = 2000  # of a text on a card
 PICTURE = 96  # pixels of the longer side
+MISSING = ("NAType", "NaTType")  # what pandas has in the place of a value that is not there
 BYTES = 20_000  # of a picture that is taken as it is
-KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,23 @@ class Shown:
 
 def cut(value: Any, length: int) -> str | None:
     """A text of at most so many characters; None for nothing."""
-    if value is None or value == "":
+    if value is None or (isinstance(value, float) and np.isnan(value)) or type(value).__name__ in MISSING:
         return None
     text = str(value)
+    if not text:
+        return None
     if len(text) <= length:
         return text
     return text[: max(length - 1, 0)].rstrip() + "…"
+
+
+def bounded(value: Any) -> Any:
+    """The same with every text in it cut to a length that a page bears."""
+    if isinstance(value, dict):
+        return {key: bounded(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [bounded(own) for own in value]
+    return cut(value, LONG) or "" if isinstance(value, str) else value
 
 
 def name(value: Any) -> str:
@@ -57,19 +71,23 @@ def thumbnail(image: Any) -> str | None:
     """A small picture as the address that holds it; None where there is none that can be shown."""
     if image is None or (isinstance(image, str) and not image):
         return None
-    if isinstance(image, np.ndarray):
-        return _address("png", _png(_pixels(image)))
-    if isinstance(image, bytes):
-        data = image
-    else:
-        file = Path(str(image)).expanduser()
-        if not file.is_file():
-            return None
-        data = file.read_bytes()
+    if hasattr(image, "shape"):
+        return _address("png", _png(_pixels(np.asarray(to_numpy(image)))))
+    data = image if isinstance(image, bytes) else _read(image)
     kind = next((kind for start, kind in KINDS.items() if data.startswith(start)), None)
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        kind = "webp"
     if kind is None:
         return None  # an SVG can run scripts, and what else it may be is not known
     return _address(kind, data) if len(data) <= BYTES else _smaller(data)
+
+
+def _read(path: Any) -> bytes:
+    """The bytes of a file; none where there is no such file."""
+    try:
+        return Path(str(path)).expanduser().read_bytes()
+    except (OSError, ValueError, RuntimeError):  # a name too long, or with a NUL, or of nobody's home
+        return b""
 
 
 def _address(kind: str, data: bytes) -> str:

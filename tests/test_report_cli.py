@@ -1,0 +1,299 @@
+"""`hubless report` and the pages of other verbs, run as a user runs them."""
+
+import base64
+import gzip
+import importlib.util
+import json
+import shlex
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+import reference
+from hubless import cli
+
+N, M, D = 200, 40, 10
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a verb with --json: what it prints, which must be JSON in the strict sense and nothing else."""
+
+    def run(*arguments):
+        assert cli.main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        return json.loads(shown.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+    return run
+
+
+@pytest.fixture
+def words(capsys):
+    """Runs a verb without --json: what it says."""
+
+    def words(*arguments):
+        assert cli.main([*map(str, arguments)]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return words
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a verb that must refuse, with exit code 1: its message, one of ours and no traceback."""
+
+    def refused(*arguments):
+        assert cli.main([*map(str, arguments)]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("hubless: ")
+        assert "This should have been said better" not in shown.err
+        return shown.err
+
+    return refused
+
+
+def figures_of(page):
+    return json.loads(Path(page).read_text(encoding="utf-8").split('id="figures">')[1].split("</script>")[0])
+
+
+def write_table(path, **columns):
+    path.write_text(json.dumps(columns))
+    return path
+
+
+class Shop:
+    """200 items of 4 classes in an index by L2 with a table beside it; 50 queries with their classes."""
+
+    def __init__(self, folder):
+        rng = np.random.default_rng(0)
+        centres = rng.standard_normal((4, D))
+        self.y, self.asked = (rng.integers(0, 4, n).astype(str) for n in (N, M))
+        self.X, self.queries = (
+            (centres[own.astype(int)] + rng.standard_normal((len(own), D))).astype(np.float32)
+            for own in (self.y, self.asked)
+        )
+        index = faiss.IndexFlatL2(D)
+        index.add(self.X)
+        faiss.write_index(index, str(folder / "index.faiss"))
+        self.ids = [f"i{row}" for row in rng.permutation(N)]
+        items = write_table(
+            folder / "items.json",
+            id=self.ids,
+            category=self.y.tolist(),
+            text=[f"text of {own}" for own in self.ids],
+            note=[f"note of {own}" for own in self.ids],
+        )
+        asked = [f"question {i}" for i in range(M)]
+        table = write_table(folder / "queries.json", category=self.asked.tolist(), text=asked)
+        np.save(folder / "queries.npy", self.queries)
+        self.source = [folder / "index.faiss", "--items", items, "--id", "id"]
+        self.labels = [*self.source, "--labels", "category"]
+        self.asking = ["--queries", folder / "queries.npy", "--query-items", table]
+        self.folder, self.page = folder, folder / "page.html"
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory):
+    shop = Shop(tmp_path_factory.mktemp("shop"))
+    assert (
+        cli.main(["fit", *map(str, shop.labels), "--mover", "ridge", "-o", str(shop.folder / "model")]) == 0
+    )
+    return shop
+
+
+# --- from labels --------------------------------------------------------------------------------------------
+
+
+def test_report_from_labels(run, words, shop, tmp_path):
+    page = tmp_path / "page.html"
+    found = run("report", *shop.labels, "-o", page)
+    assert (found["page"], found["bytes"]) == (str(page), page.stat().st_size)
+    inside = figures_of(page)
+    assert {key: found[key] for key in inside} == inside
+    assert inside["counts"]["items"] + inside["counts"]["queries"] == N
+    assert inside["counts"]["queries"] == pytest.approx(N / 4, abs=1)
+    assert inside["title"] == "index.faiss"
+    assert [own for own in inside["summary"]["notes"] if f"of {N} items were held out" in own]
+    said = words("report", *shop.labels, "-o", page)
+    assert inside["summary"]["sentence"] in said
+    assert inside["summary"]["verdict"]["title"] in said
+    assert str(page) in said
+
+
+def test_the_commands_on_the_page_work_as_they_stand(run, shop, tmp_path, monkeypatch, capsys):
+    """Copied from the page in the folder where `hubless report` ran."""
+    own = Shop(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = [str(Path(arg).name) if str(arg).startswith(str(tmp_path)) else str(arg) for arg in own.labels]
+    apply = run("report", *given, "-o", "page.html")["apply"]
+    for step in [*apply["steps"], *apply["undo"]]:
+        line = shlex.split(step["code"])
+        assert line[0] == "hubless"
+        assert cli.main(line[1:]) == 0, (step["code"], capsys.readouterr().err)
+
+
+def test_report_of_a_model(run, shop, tmp_path):
+    given = [*shop.labels, *shop.asking, "--model", shop.folder / "model"]
+    found = run("report", *given, "-k", 5, "-o", tmp_path / "page.html")
+    tile = found["summary"]["figures"][0]
+    _, near = reference.nearest(shop.queries, shop.X, 5)
+    assert tile["before"] == pytest.approx(np.mean(reference.vote(shop.y[near]) == shop.asked))
+    plain = KNeighborsClassifier(1, algorithm="brute").fit(shop.X, shop.y)
+    one = run("report", *given, "-k", 1, "-o", tmp_path / "page.html")
+    assert one["summary"]["figures"][0]["before"] == pytest.approx(plain.score(shop.queries, shop.asked))
+    assert found["counts"] | {"items": N, "queries": M, "k": 5, "k_before": 5} == found["counts"]
+    codes = [step["code"] for step in found["apply"]["steps"]]
+    assert not [code for code in codes if code.startswith("hubless fit")]
+    told = run("evaluate", shop.folder / "model", *shop.labels, *shop.asking, "-k", 5)
+    assert told["figures"] == found["summary"]["more"]
+
+
+def test_evaluate_writes_the_page_too(run, words, shop, tmp_path):
+    given = [shop.folder / "model", *shop.labels, *shop.asking]
+    plain, page = run("evaluate", *given), tmp_path / "page.html"
+    found = run("evaluate", *given, "--report", page)
+    assert found == {**plain, "page": str(page), "bytes": page.stat().st_size}
+    assert figures_of(page)["summary"]["more"] == plain["figures"]
+    assert str(page) in words("evaluate", *given, "--report", page)
+
+
+def test_a_table_asked_for_is_written_with_or_without_a_page(run, shop, tmp_path):
+    given = [shop.folder / "model", *shop.labels, *shop.asking, "--parquet", tmp_path / "points.parquet"]
+    assert cli.main(["evaluate", *map(str, given)]) == 1 or (tmp_path / "points.parquet").exists()
+
+
+# --- texts, pictures, tables --------------------------------------------------------------------------------
+
+
+def details_of(page):
+    packed = Path(page).read_text(encoding="utf-8").split('id="details">')[1].split("</script>")[0]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_texts_of_items_and_queries_by_their_ids(run, shop, tmp_path):
+    given = [*shop.labels, *shop.asking, "--model", shop.folder / "model", "-o", tmp_path / "page.html"]
+    run("report", *given)
+    found = details_of(tmp_path / "page.html")
+    assert found["items"]["id"] == shop.ids
+    assert found["items"]["text"] == [f"text of {own}" for own in shop.ids]
+    assert found["queries"]["text"] == [f"question {i}" for i in range(M)]
+    run("report", *given, "--text", "note", "--query-text", "text")
+    found = details_of(tmp_path / "page.html")
+    assert found["items"]["text"] == [f"note of {own}" for own in shop.ids]
+    assert found["queries"]["text"] == [f"question {i}" for i in range(M)]
+
+
+def test_held_out_items_keep_their_texts(run, shop, tmp_path):
+    run("report", *shop.labels, "--text", "note", "-o", tmp_path / "page.html")
+    found = details_of(tmp_path / "page.html")
+    for part in (found["items"], found["queries"]):
+        assert part["text"] == [f"note of {own}" for own in part["id"]]
+
+
+@pytest.mark.parametrize("option", ["--text", "--query-text", "--image"])
+def test_a_column_that_is_not_there_is_refused(refused, shop, tmp_path, option):
+    given = [*shop.labels, *shop.asking, "--model", shop.folder / "model", "-o", tmp_path / "page.html"]
+    message = refused("report", *given, option, "nowhere")
+    assert "nowhere" in message
+    assert "category" in message  # says which there are
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_pictures_of_a_column(run, shop, tmp_path):
+    pixel = (
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xff\xff?"
+        b"\0\5\xfe\2\xfe\r\xefF\xb8\0\0\0\0IEND\xaeB`\x82"
+    )
+    (tmp_path / "a.png").write_bytes(pixel)
+    picture = str(tmp_path / "a.png")
+    columns = json.loads((shop.folder / "items.json").read_text()) | {"picture": [picture] * N}
+    table = write_table(tmp_path / "items.json", **columns)
+    source = [shop.folder / "index.faiss", "--items", table, "--id", "id", "--labels", "category"]
+    run("report", *source, "--image", "picture", "-o", tmp_path / "page.html")
+    hubs = details_of(tmp_path / "page.html")["hubs"]
+    assert {own["thumbnail"].split(",")[0] for own in hubs} == {"data:image/png;base64"}
+
+
+def test_parquet_is_written_and_its_command_told(run, words, shop, tmp_path):
+    given = [*shop.labels, "-o", tmp_path / "page.html", "--points", 20]
+    found = run("report", *given, "--parquet", tmp_path / "points.parquet")
+    table = pq.read_table(tmp_path / "points.parquet")
+    assert table.num_rows == N  # by PCA all there is, however few are drawn
+    columns = table.to_pydict()
+    inside = figures_of(tmp_path / "page.html")
+    items = [own for own, kind in zip(columns["n10_before"], columns["kind"], strict=True) if kind == "item"]
+    assert max(items) == inside["hubness"]["before"]["largest_occurrence"]
+    assert sum(items) == 10 * inside["counts"]["queries"]
+    command = shlex.split(found["command"])
+    assert command[:2] == ["embedding-atlas", str(tmp_path / "points.parquet")]
+    assert found["command"] in words("report", *given, "--parquet", tmp_path / "points.parquet")
+    drawn = details_of(tmp_path / "page.html")
+    assert len(drawn["items"]["id"]) == 20
+    assert "20 of" in drawn["sampled"]
+
+
+# --- other ways to ask, and what is refused -----------------------------------------------------------------
+
+
+def test_the_page_is_opened(words, shop, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("webbrowser.open", asked.append)
+    monkeypatch.chdir(tmp_path)
+    words("report", *shop.labels, "-o", "a page é.html")
+    assert asked == []
+    words("report", *shop.labels, "-o", "a page é.html", "--open")
+    assert asked == [(tmp_path / "a page é.html").resolve().as_uri()]
+    assert asked[0].startswith("file:///")
+
+
+def test_a_home_folder_is_found(run, shop, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = []
+    monkeypatch.setattr("webbrowser.open", asked.append)
+    found = run("report", *shop.labels, "--out=~/page.html", "--open")
+    assert found["page"] == str(tmp_path / "page.html")
+    assert asked == [(tmp_path / "page.html").as_uri()]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("umap") is not None, reason="umap-learn is installed")
+def test_a_layout_that_is_not_installed_says_what_to_install(refused, shop, tmp_path):
+    given = [*shop.labels, *shop.asking, "--model", shop.folder / "model", "-o", tmp_path / "page.html"]
+    assert "pip install umap-learn" in refused("report", *given, "--layout", "umap")
+
+
+def test_queries_without_a_model_are_not_passed_over(shop, tmp_path, capsys):
+    """They are asked, or it is said that they are not."""
+    given = [*shop.labels, *shop.asking, "-o", tmp_path / "page.html", "--json"]
+    if cli.main(["report", *map(str, given)]) == 1:
+        assert "--queries" in capsys.readouterr().err
+    else:
+        found = json.loads(capsys.readouterr().out)
+        assert found["counts"]["queries"] == M or "--queries" in str(found["summary"]["notes"])
+
+
+def test_what_is_missing_is_named(refused, shop, tmp_path):
+    out = ["-o", tmp_path / "page.html"]
+    assert "--queries SOURCE" in refused("report", *shop.labels, "--model", shop.folder / "model", *out)
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n0\ti0\t1\n")
+    assert "--queries SOURCE" in refused("report", *shop.source, "--pairs", tmp_path / "qrels.tsv", *out)
+    assert "nowhere" in refused("report", *shop.source, "--labels", "nowhere", *out)
+    given = [*shop.labels, *shop.asking, "--model", shop.folder / "model", *out]
+    assert "nowhere" in refused("report", *given, "--query-labels", "nowhere")
+    assert "no-model" in refused("report", *shop.labels, *shop.asking, "--model", tmp_path / "no-model", *out)
+    (tmp_path / "page.html").write_text("somebody else's")
+    assert "no page of hubless" in refused("report", *shop.labels, *out)
+    assert (tmp_path / "page.html").read_text() == "somebody else's"
+
+
+@pytest.mark.parametrize("more", [[], ["--labels", "a", "--pairs", "b"], ["--labels", "a", "--points", "0"]])
+def test_senseless_lines_end_with_2(more, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["report", "index.faiss", *more])
+    assert stop.value.code == 2
+    assert "usage: hubless report" in capsys.readouterr().err
