@@ -42,7 +42,7 @@ class Figure:
 def figure(measure: str, part: str, before: np.ndarray, after: np.ndarray) -> Figure:
     """A figure from one number per query before and after."""
     apart = after - before
-    error = NORMAL * float(apart.std(ddof=1)) / np.sqrt(len(apart)) if len(apart) > 1 else float("inf")
+    error = float(NORMAL * apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("inf")
     mean = float(apart.mean())
     return Figure(
         measure, part, len(apart), float(before.mean()), float(after.mean()), mean - error, mean + error

@@ -33,7 +33,7 @@ from .options import (
     source_of,
     vectors_of,
 )
-from .report_verbs import add_drawing, answered, check_outputs, drawn, shown_columns, write, written_words
+from .report_verbs import add_drawing, asked_of, check_outputs, drawn, shown_columns, write, written_words
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -160,7 +160,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     if options.report is not None:
         check_outputs(options, options.report)
     extra = shown_columns(options, store) if options.report else ()
-    found = answered(options, model_of(options.model), store, extra)
+    found = asked_of(options, model_of(options.model), store, extra)
     if options.report is None:
         show(options, found.evaluation)
         return

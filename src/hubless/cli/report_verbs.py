@@ -128,7 +128,7 @@ def _report(options: argparse.Namespace) -> None:
                 "items are held out as queries."
             )
         model = model_of(options.model)
-        report = drawn(options, answered(options, model, store, shown_columns(options, store)))
+        report = drawn(options, asked_of(options, model, store, shown_columns(options, store)))
     written = write(report, options, options.out)
     show(options, {**report.figures, **written}, words(report, written))
     if options.open:
@@ -145,21 +145,31 @@ class Answered(NamedTuple):
     queries: Store
 
 
-def answered(options: argparse.Namespace, model: Repair, store: Store, extra: Sequence[str] = ()) -> Answered:
+def asked_of(options: argparse.Namespace, model: Repair, store: Store, extra: Sequence[str] = ()) -> Answered:
     """What a model changes for queries that it has not seen; with further columns of the items."""
+    needed = extra if options.labels is None else [options.labels, *extra]
+    return answered(options, model, collect(store, columns_for(model, *needed), progress=None))
+
+
+def answered(options: argparse.Namespace, model: Repair, items: Collection) -> Answered:
+    """The same for items that were read, with the column of classes where there is one."""
     queries = queries_of(options)
     if options.pairs is not None:
-        items = collect(store, columns_for(model, *extra), progress=None)
         pairs, left_out = judged(queries, options.pairs, items)
-        found = evaluate_pairs(model, items, pairs, options.k or 10)
+        found = evaluate_pairs(model, items, pairs, options.k or 10, metric=metric_of(items))
         found.notes.extend(_missing(left_out))
         return Answered(found, model, items, pairs.ids, queries)
     column = options.query_labels or options.labels
     vectors, ids, columns = vectors_of(queries, [column])
-    items = collect(store, columns_for(model, options.labels, *extra), progress=None)
-    found = evaluate_labels(model, items, options.labels, vectors, columns[column], options.k)
+    by = metric_of(items)
+    found = evaluate_labels(model, items, options.labels, vectors, columns[column], options.k, metric=by)
     kept = [own for own, known in zip(ids, are_known(columns[column]), strict=True) if known]
     return Answered(found, model, items.labeled(options.labels), kept, queries)
+
+
+def metric_of(items: Collection) -> str | None:
+    """Inner product for items that are compared by it and were taken as if by L2; else their own."""
+    return "ip" if items.facts.metric == "ip" and items.metric == "l2" else None
 
 
 def _missing(left_out: int) -> list[str]:
@@ -172,10 +182,10 @@ def _rehearsed(options: argparse.Namespace, store: Store) -> Report:
     if options.labels is not None:
         extra = [*dict.fromkeys([options.labels, *extra])]
     items = collect(store, extra, progress=None, may_harm=True)
-    by = "ip" if items.facts.metric == "ip" and items.metric == "l2" else None
+    by = metric_of(items)
     if options.labels is not None and options.queries is not None:
         model = learn_from_labels(items, options.labels, random_state=options.seed)
-        return drawn(options, answered(options, model, store, shown_columns(options, store)))
+        return drawn(options, answered(options, model, items))
     if options.labels is not None:
         found = rehearse_labels(items, options.labels, k=options.k, metric=by, random_state=options.seed)
         queries = store

@@ -125,7 +125,7 @@ def _texts(*labels: Any) -> list[np.ndarray]:
     whole = np.concatenate([own.reshape(-1) for own in parts])
     if whole.dtype.kind == "f" and (whole == np.round(whole)).all():
         whole = whole.astype(np.int64)
-    texts = np.array([str(value) for value in whole.tolist()])
+    texts = np.array([*map(str, whole.tolist()), None], dtype=object)[:-1]  # None: a text may be any length
     return np.split(texts, np.cumsum([own.size for own in parts])[:-1])
 
 

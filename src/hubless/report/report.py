@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays import to_numpy
 from ..download import replacing
 from ..evaluation import Evaluation, Pair
+from ..plain import as_json
 from . import figures as numbers
 from .details import changed_rows, counts, details
 from .page import LENGTHS, check_ours, render, small
@@ -104,12 +105,12 @@ def make_report(evaluation: Evaluation, shown: Shown, told: Told, drawing: Drawi
         "versions": versions(),
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
     }
-    found["choice"]["seconds"] += [
+    found["choice"]["seconds"] = [
+        *found["choice"]["seconds"],
         {"what": "asking all queries, before and after", "seconds": asked.seconds},
         {"what": "measuring and drawing this page", "seconds": perf_counter() - started},
     ]
-    found = bounded(found)
-    return Report(found, inside, evaluation, DrawnWith(shown, drawing, axes, drawn))
+    return Report(bounded(as_json(found)), inside, evaluation, DrawnWith(shown, drawing, axes, drawn))
 
 
 def _about(evaluation: Evaluation, shown: Shown) -> dict[str, Any]:
