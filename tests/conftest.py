@@ -1,5 +1,6 @@
-"""Array libraries that every formula is tested on, and small data."""
+"""Array libraries that every formula is tested on, small data, and verbs of the command line."""
 
+import json
 import os
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # scikit-learn's checks of array libraries ask for it, before SciPy loads
@@ -10,6 +11,8 @@ import array_api_strict
 import numpy as np
 import pytest
 import torch
+
+from hubless import cli
 
 collect_ignore = ["oracle/ask.py"]  # runs in an environment of its own, with what it asks
 
@@ -66,3 +69,42 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if is_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if not is_here(item)])
     items[:] = kept
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a verb with --json: what it prints, which must be JSON in the strict sense and nothing else."""
+
+    def run(*arguments):
+        assert cli.main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
+        shown = capsys.readouterr()
+        assert shown.err == ""  # no progress bar where nobody looks
+        return json.loads(shown.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+    return run
+
+
+@pytest.fixture
+def words(capsys):
+    """Runs a verb without --json: what it says."""
+
+    def words(*arguments):
+        assert cli.main([*map(str, arguments)]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return words
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a verb that must refuse, with exit code 1: its message, one of ours and no traceback."""
+
+    def refused(*arguments):
+        assert cli.main([*map(str, arguments)]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("hubless: ")
+        assert "This should have been said better" not in shown.err
+        return shown.err
+
+    return refused

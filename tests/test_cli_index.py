@@ -34,44 +34,6 @@ RUN = [sys.executable, "-m", "hubless"]
 # --- how verbs are run --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(capsys):
-    """Runs a verb with --json: what it prints, which must be JSON in the strict sense and nothing else."""
-
-    def run(*arguments):
-        assert cli.main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
-        shown = capsys.readouterr()
-        assert shown.err == ""  # no progress bar where nobody looks
-        return json.loads(shown.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-
-    return run
-
-
-@pytest.fixture
-def words(capsys):
-    """Runs a verb without --json: what it says."""
-
-    def words(*arguments):
-        assert cli.main([*map(str, arguments)]) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return words
-
-
-@pytest.fixture
-def refused(capsys):
-    """Runs a verb that must refuse, with exit code 1: its message, one of ours and no traceback."""
-
-    def refused(*arguments):
-        assert cli.main([*map(str, arguments)]) == 1
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert shown.err.startswith("hubless: ")
-        return shown.err
-
-    return refused
-
-
 def write_csv(path, **columns):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)

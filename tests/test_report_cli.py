@@ -1,7 +1,5 @@
 """`hubless report` and the pages of other verbs, run as a user runs them."""
 
-import base64
-import gzip
 import importlib.util
 import json
 import shlex
@@ -15,56 +13,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import reference
 from hubless import cli
+from page_files import details_of, figures_of, write_table
 
 N, M, D = 200, 40, 10
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs a verb with --json: what it prints, which must be JSON in the strict sense and nothing else."""
-
-    def run(*arguments):
-        assert cli.main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
-        shown = capsys.readouterr()
-        assert shown.err == ""
-        return json.loads(shown.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-
-    return run
-
-
-@pytest.fixture
-def words(capsys):
-    """Runs a verb without --json: what it says."""
-
-    def words(*arguments):
-        assert cli.main([*map(str, arguments)]) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return words
-
-
-@pytest.fixture
-def refused(capsys):
-    """Runs a verb that must refuse, with exit code 1: its message, one of ours and no traceback."""
-
-    def refused(*arguments):
-        assert cli.main([*map(str, arguments)]) == 1
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert shown.err.startswith("hubless: ")
-        assert "This should have been said better" not in shown.err
-        return shown.err
-
-    return refused
-
-
-def figures_of(page):
-    return json.loads(Path(page).read_text(encoding="utf-8").split('id="figures">')[1].split("</script>")[0])
-
-
-def write_table(path, **columns):
-    path.write_text(json.dumps(columns))
-    return path
 
 
 class Shop:
@@ -169,11 +120,6 @@ def test_a_table_asked_for_is_written_with_or_without_a_page(run, shop, tmp_path
 
 
 # --- texts, pictures, tables --------------------------------------------------------------------------------
-
-
-def details_of(page):
-    packed = Path(page).read_text(encoding="utf-8").split('id="details">')[1].split("</script>")[0]
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
 def test_texts_of_items_and_queries_by_their_ids(run, shop, tmp_path):

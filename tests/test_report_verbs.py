@@ -1,7 +1,6 @@
 """Pages from pairs, of inner products, of the paper's results and of the demo, as a user makes them."""
 
 import json
-from pathlib import Path
 
 import faiss
 import numpy as np
@@ -9,44 +8,7 @@ import pytest
 
 from hubless import cli, demo
 from hubless.paper.reproduce import Cell
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs a verb with --json: what it prints, which must be JSON in the strict sense and nothing else."""
-
-    def run(*arguments):
-        assert cli.main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
-        shown = capsys.readouterr()
-        assert shown.err == ""
-        return json.loads(shown.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-
-    return run
-
-
-@pytest.fixture
-def refused(capsys):
-    """Runs a verb that must refuse, with exit code 1: its message, one of ours and no traceback."""
-
-    def refused(*arguments):
-        assert cli.main([*map(str, arguments)]) == 1
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert shown.err.startswith("hubless: ")
-        assert "This should have been said better" not in shown.err
-        return shown.err
-
-    return refused
-
-
-def figures_of(page):
-    return json.loads(Path(page).read_text(encoding="utf-8").split('id="figures">')[1].split("</script>")[0])
-
-
-def write_table(path, **columns):
-    path.write_text(json.dumps(columns))
-    return path
-
+from page_files import figures_of, write_table
 
 # --- from pairs ---------------------------------------------------------------------------------------------
 
