@@ -37,7 +37,8 @@ def save(picture: Image.Image, file: Path) -> None:
 
 def main(file: Path, folder: Path) -> None:
     """The head of the page, and the map before and after."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page(viewport={"width": 1100, "height": 1000}, reduced_motion="reduce")

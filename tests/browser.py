@@ -43,15 +43,21 @@ def _lacking(words):
     (pytest.fail if os.environ.get("HUBLESS_BROWSER") == "required" else pytest.skip)(words)
 
 
-# Of a module and not of the session: while it runs, Playwright keeps an event loop running in this thread,
-# in which no other test can call asyncio.run, and no second Playwright can start.
-@pytest.fixture(scope="module")
-def browser():
+def found_browser():
+    """The browser's file."""
     executable = next(filter(None, map(shutil.which, NAMES)), None)
     if executable is None:
         _lacking(f"no browser ({', '.join(NAMES)}) on the path: apt-get install chromium")
     if find_spec("playwright") is None:
         _lacking("Playwright drives the browser: pip install playwright")
+    return executable
+
+
+# Of a module and not of the session: while it runs, Playwright keeps an event loop running in this thread,
+# in which no other test can call asyncio.run, and no second Playwright can start.
+@pytest.fixture(scope="module")
+def browser():
+    executable = found_browser()
     from playwright.sync_api import sync_playwright
 
     sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from hubless import cli
+from browser import found_browser
+from hubless import cli, demo
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -112,6 +114,16 @@ def test_every_file_is_on_the_map():
     readme = (ROOT / "README.md").read_text()
     for file in (ROOT / "src" / "hubless").rglob("[!_]*.py"):
         assert f"`{file.name}`" in readme
+
+
+def test_pictures_of_a_page_can_be_taken(tmp_path):
+    found_browser()
+    demo.report("wine").save(tmp_path / "page.html")
+    script = ROOT / "docs" / "screens.py"  # in a process of its own: it starts a browser
+    subprocess.run([sys.executable, script, tmp_path / "page.html", tmp_path], check=True)
+    for name in ("page-summary.png", "page-map.png"):
+        with Image.open(tmp_path / name) as taken, Image.open(ROOT / "docs" / name) as committed:
+            assert taken.width == committed.width
 
 
 def test_picture_can_be_drawn(tmp_path, monkeypatch):
