@@ -1,4 +1,4 @@
-import { element, userText, userWord } from "./dom.js";
+import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { isThumbnail } from "./data.js";
 import { count, percent } from "./format.js";
 
@@ -28,7 +28,7 @@ const card = (hub, largest, k, page) =>
         : element("p", { class: "tag" }, userWord(hub.label, 40)),
     ),
     isThumbnail(hub.thumbnail)
-      ? element("img", { src: hub.thumbnail, alt: `Picture of item ${hub.id}`, loading: "lazy" })
+      ? pictureOf(hub.thumbnail, `Picture of item ${cut(hub.id, 80)}`)
       : null,
     hub.text === null || hub.text === undefined
       ? null

@@ -19,6 +19,17 @@ export const element = (name, attributes = {}, ...children) => {
 
 const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
 
+const TINY = 48; // pixels: smaller pictures are enlarged dot by dot, not blurred
+
+/** A picture from an address that isThumbnail allows. */
+export const pictureOf = (address, alt) =>
+  element("img", {
+    class: "picture",
+    src: address,
+    alt,
+    onload: ({ target }) => target.classList.toggle("pixels", target.naturalHeight < TINY),
+  });
+
 /** The first `length` code points of a text, with an ellipsis where some are left out. */
 export const cut = (text, length) => {
   // A code point has at most two units: the slice bounds the work for very long texts.

@@ -1,7 +1,7 @@
 // Beside the map, as ordinary elements: the selected item, or the busiest ones, or what a search found.
 
 import { isThumbnail } from "./data.js";
-import { cut, element, userText, userWord } from "./dom.js";
+import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { count, percent, plural } from "./format.js";
 import { MOST_RINGS } from "./map_overlay.js";
 
@@ -114,7 +114,7 @@ const selectedItem = (model, { selected, captured, morph }, clear) => {
       ),
     ),
     label === null ? null : element("p", { class: "map-label" }, "class ", userWord(label, 60)),
-    isThumbnail(picture) ? element("img", { src: picture, alt: "Picture of the selected item" }) : null,
+    isThumbnail(picture) ? pictureOf(picture, "Picture of the selected item") : null,
     model.items.text?.[selected]
       ? element("p", { class: "map-text" }, userText(model.items.text[selected], 240))
       : null,
