@@ -63,8 +63,8 @@ const SECTIONS = [
     title: "Why hubs come and go",
     render: renderWhy,
     lead: () =>
-      "In many dimensions items near the mean are near to everything, and become hubs; the less stored items " +
-      "vary beside queries, the less that counts. What this data shows of it:",
+      "In many dimensions items near the mean are near to everything, and become hubs; the less stored " +
+      "items vary beside queries, the less that counts. What this data shows of it:",
   },
   {
     id: "choice",

@@ -69,7 +69,8 @@ const errorOf = (mover) => (Number.isFinite(mover.error) ? mover.error : 0);
 const sides = (movers, wide) => {
   if (!wide) return { left: 12, right: 12, letters: 42 };
   const reasons = movers.some((mover) => mover.why_not);
-  const longest = Math.max(...movers.map((mover) => mover.name.length + tailOf(mover).length + (mover.chosen ? 5 : 0)));
+  const bold = (mover) => (mover.chosen ? 5 : 0); // wider letters
+  const longest = Math.max(...movers.map((mover) => mover.name.length + tailOf(mover).length + bold(mover)));
   const left = Math.min(reasons ? 290 : 460, 24 + Math.ceil(longest * LETTER));
   return { left, right: reasons ? 250 : 20, letters: Math.floor((left - 24) / LETTER) };
 };

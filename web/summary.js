@@ -90,6 +90,8 @@ const sizes = (counts, words) => {
   );
 };
 
+const noteLine = (note) => element("li", { class: "user", dir: "auto" }, note);
+
 const moreFigures = (summary) => {
   const columns = [
     { title: "Measure" },
@@ -112,6 +114,6 @@ const moreFigures = (summary) => {
   return folded(
     "More measures and notes",
     rows.length > 0 ? table(columns, rows) : null,
-    notes.length > 0 ? element("ul", {}, ...notes.map((note) => element("li", { class: "user", dir: "auto" }, note))) : null,
+    notes.length > 0 ? element("ul", {}, ...notes.map(noteLine)) : null,
   );
 };

@@ -38,8 +38,8 @@ const centrality = (section, data, k) => {
       `N${k} against the distance to the mean of the items. Spearman correlation ` +
       `${correlation(before)} before and ${correlation(after)} after.`,
     caption:
-      "Each dot is an item. Where items close to the mean are found most often (spatial centrality), the dots " +
-      `fall to the right. Spearman correlation of distance and N${k}: ${correlation(before)} before, ` +
+      "Each dot is an item. Where items close to the mean are found most often (spatial centrality), the " +
+      `dots fall to the right. Spearman correlation of distance and N${k}: ${correlation(before)} before, ` +
       `${correlation(after)} after; at 0, the distance decides nothing.${shown}`,
     draw: (width) => drawCentrality(rows, k, width),
   });
