@@ -194,7 +194,8 @@ def test_cards_are_of_the_busiest(case, details):
             count, bad = case.counts[state][row], case.bad[state][row]
             assert card[key] == (pytest.approx(bad / count) if count else None)
         found = [(rank, q) for q in range(M) for rank in range(10) if case.near[0][q][rank] == row]
-        captured = sorted(found)[:3]  # those that it is nearest to
+        # wrong ones first, then those that it is nearest to
+        captured = sorted(found, key=lambda own: (not case.wrong[0][own[1]][own[0]], own))[:3]
         assert [own["id"] for own in card["queries"]] == [f"q{q}" for _, q in captured]
         assert [own["wrong"] for own in card["queries"]] == [case.wrong[0][q][rank] for rank, q in captured]
         assert [own["label"] for own in card["queries"]] == [case.truth[q] for _, q in captured]

@@ -62,13 +62,15 @@ const bar = (state, value, largest, k) => [
 
 const wrongShare = (hub) => {
   if (!Number.isFinite(hub.wrong_before)) return null;
-  const after = Number.isFinite(hub.wrong_after) ? ` → ${percent(hub.wrong_after, 0)}` : "";
+  const share = (value) => element("strong", {}, percent(value, 0));
+  const after = Number.isFinite(hub.wrong_after) ? [", ", share(hub.wrong_after), " after"] : [];
   return element(
     "p",
     { class: "wrong-share" },
-    "A wrong answer for ",
-    element("strong", {}, `${percent(hub.wrong_before, 0)}${after}`),
-    " of these queries",
+    "A wrong answer to ",
+    share(hub.wrong_before),
+    " of its queries before",
+    ...after,
   );
 };
 
@@ -91,6 +93,7 @@ export const queryLine = (query) =>
       ? element("span", { class: "mark" }, element("span", { "aria-hidden": "true" }, "× "), "wrong")
       : null,
     userText(query.text ?? query.id, 110),
+    " ",
     query.label === null || query.label === undefined
       ? null
       : element("span", { class: "tag" }, userWord(query.label, 40)),

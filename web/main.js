@@ -40,7 +40,8 @@ const SECTIONS = [
     title: "The greatest hubs",
     render: renderCards,
     packed: true,
-    lead: (n) => `The items with the largest ${n} before moving, and queries that they captured.`,
+    lead: (n) =>
+      `The items with the largest ${n} before moving, and queries that they captured, wrong ones first.`,
   },
   {
     id: "classes",

@@ -9,7 +9,7 @@ import { Model } from "./map_model.js";
 import { createPanel, createSearch, describe } from "./map_panel.js";
 
 const HELP =
-  "Drag to pan, turn the wheel or pinch to zoom; on a touch screen use two fingers. " +
+  "Drag to pan; click the map and turn the wheel, or pinch, to zoom; on a touch screen use two fingers. " +
   "On the focused map: arrows pan, + and − zoom, 0 resets, " +
   "n and p walk through the busiest items, Escape clears.";
 const OUTSIDE = "A few points lie further out: zoom out to see them.";
@@ -183,7 +183,10 @@ export const renderMap = (host, figures, details) => {
   const choose = (place) => map.set({ selected: place });
   const goTo = (place) => {
     choose(place);
-    if (place >= 0) map.view.centre(map.pointOf(place), NEAR);
+    if (place < 0) return;
+    const box = stage.getBoundingClientRect();
+    if (box.top < 0 || box.bottom > window.innerHeight) stage.scrollIntoView({ block: "center" });
+    map.view.centre(map.pointOf(place), NEAR);
   };
   const clear = () => {
     choose(-1);
@@ -207,10 +210,6 @@ export const renderMap = (host, figures, details) => {
   listenToPointer(map, tooltip, choose);
   listenToKeys(map, model, goTo);
   host.hublessMap = { screen: (place) => onScreen(map, place) };
-  const select = (place) => {
-    const box = stage.getBoundingClientRect();
-    if (box.top < 0 || box.bottom > window.innerHeight) stage.scrollIntoView({ block: "center" });
-    goTo(place < model.count ? place : -1);
-  };
+  const select = (place) => goTo(place < model.count ? place : -1);
   return { select, element: host };
 };

@@ -65,10 +65,14 @@ const fit = ({ left, right, bottom, top }, width, height) => {
   };
 };
 
-/** On a phone one finger scrolls the page, two fingers zoom and pan the map. */
+/**
+ * On a phone one finger scrolls the page, two fingers zoom and pan the map. The wheel scrolls the page too,
+ * until the map has the focus: nobody should be caught in it.
+ */
 const wanted = (event) => {
   if (event.type.startsWith("touch")) return event.touches.length > 1;
-  return !event.button && (!event.ctrlKey || event.type === "wheel");
+  if (event.type === "wheel") return event.ctrlKey || document.activeElement === event.currentTarget;
+  return !event.button && !event.ctrlKey;
 };
 
 export class View {

@@ -85,6 +85,8 @@ const sizes = (counts, words) => {
   return (
     `${count(counts.items)} stored ${words?.item ?? "items"} and ${count(counts.queries)} queries` +
     `${classes}, ${count(counts.dimension)} dimensions, metric ${counts.metric}. ` +
+    "Before: stored vectors as they were. After: each is replaced by one that was moved, as the section " +
+    "Choice tells; queries are the same. " +
     `N${counts.hub_k} of an item is how many queries have it among their ${counts.hub_k} nearest; ` +
     `a hub is an item whose N${counts.hub_k} is far above the mean.`
   );

@@ -83,7 +83,8 @@ def add_drawing(verb: Any) -> None:
 
 
 def check_outputs(options: argparse.Namespace, out: Path) -> None:
-    """Refuse what could not be written, before anything is read or learned."""
+    """Refuse what could not be drawn or written, before anything is read or learned."""
+    Drawing(options.layout, options.points)
     check_ours(out.expanduser())
     if options.parquet is None:
         return
@@ -112,7 +113,7 @@ def written_words(written: dict[str, Any]) -> str:
     """Where the page is."""
     told = f"{written['page']} ({written['bytes'] / 1e6:.1f} MB) opens in any browser."
     if "command" in written:
-        told += f"\n{written['parquet']} opens with: {written['command']}"
+        told += f"\n{written['parquet']} opens with: {written['command']} (pip install embedding-atlas)"
     return told
 
 

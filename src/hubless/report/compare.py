@@ -1,6 +1,7 @@
 """`hubless.compare`: a classifier beside plain k-NN on queries of known classes, as a report."""
 
 import hashlib
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..evaluation import Evaluation, Pair, evaluate_classes
 from ..movers import Mover, Stay, Unit
 from ..movers.mover import as_asked
 from .choice import choice_of, measured_surface
-from .figures import NOT_ASKED_FOR, verdict
+from .figures import NOT_ASKED_FOR, is_asked_for
 from .places import Drawing
 from .report import Report, Told, make_report
 from .shown import Shown
@@ -101,11 +102,10 @@ def compare(
         choice["surface"] = measured_surface(X, labels, model.mover_, evaluation.asked.ks.after, random_state)
         spent = {"what": "measuring λ × k for this page", "seconds": perf_counter() - started}
         choice["seconds"] = [*choice["seconds"], spent]
-    kind = verdict(evaluation)["kind"]
     told = Told(
-        name(model.mover_), matrix_of(model.mover_), choice, _apply(model, kind), _provenance(model, X)
+        name(model.mover_), matrix_of(model.mover_), choice, _apply(model, evaluation), _provenance(model, X)
     )
-    found = make_report(evaluation, shown, told, drawing)
+    found = replace(make_report(evaluation, shown, told, drawing), model=model)
     if report is not None:
         found.save(report)
     return found
@@ -201,20 +201,23 @@ def matrix_of(mover: Mover) -> np.ndarray | None:
     return None if found is None else np.asarray(to_numpy(found), dtype=np.float64)
 
 
-def _apply(model: Any, kind: str) -> dict[str, Any]:
+def _apply(model: Any, evaluation: Evaluation) -> dict[str, Any]:
     """How to use the model elsewhere; nothing where the figures do not ask for it."""
-    if kind != "move":
+    if not is_asked_for(evaluation):
         return {"words": NOT_ASKED_FOR, "steps": [], "undo": []}
     asks = "Z, classes" if model.mover_._uses_labels else "Z"
-    column = model.mover_.exit_.floor is not None
-    queries = "queries with a 0 in the one column more" if column else "queries as they are"
+    words = "`found` is what compare() returned. Queries are asked as they are, by L2."
+    steps = [
+        _step("Keep the model", 'hubless.save(found.model, "model")'),
+        _step("Put the moved objects in the index instead of X", "stored = found.model.moved_"),
+        _step("Move what is added later the same way", f"found.model.mover_.move({asks})"),
+    ]
+    if model.mover_.exit_.floor is not None:
+        words = "`found` is what compare() returned. This mover adds a column: queries get a 0 in it."
+        steps.append(_step("Ask with", "asked = found.model.mover_.transform(queries)"))
     return {
-        "words": f"Queries stay as they are. An index by L2 over the moved objects is asked with {queries}.",
-        "steps": [
-            _step("Keep the model", 'hubless.save(model, "model")'),
-            _step("Put the moved objects in the index instead of X", "stored = model.moved_"),
-            _step("Move what is added later the same way", f"model.mover_.move({asks})"),
-        ],
+        "words": words,
+        "steps": steps,
         "undo": [_step("Put the objects in as they were; X was not changed", "stored = X")],
     }
 

@@ -134,9 +134,10 @@ def _place(drawn: np.ndarray, row: int) -> int:
 
 
 def _card(asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, row: int) -> dict[str, Any]:
-    """A hub: itself, its counts, and the queries that it is the nearest to."""
+    """A hub: itself, its counts, and some queries that it captured."""
     queries, ranks = np.nonzero(asked.found.before == row)
-    nearest = np.lexsort((queries, ranks))[:CAPTURED]
+    right = ~asked.wrong.before[queries, ranks]  # wrong ones first, then those it is nearest to
+    nearest = np.lexsort((queries, ranks, right))[:CAPTURED]
     before, after = (int(own[row]) for own in counted.all)
     wrong = [
         int(bad[row]) / count if count else None

@@ -95,7 +95,7 @@ def _sentence(evaluation: Evaluation, mover: str) -> str:
     if is_unmoved(evaluation.asked):
         return f"{told}; the items were not moved."
     return (
-        f"{told}; moved by {mover}, the busiest {verb} {percent(after.busiest_share)} and "
+        f"{told}; after moving them ({mover}), the busiest {verb} {percent(after.busiest_share)} and "
         f"{percent(after.antihub_share)} are never returned."
     )
 
@@ -138,7 +138,7 @@ def verdict(evaluation: Evaluation) -> dict[str, str]:
         return {"kind": "no gain", "title": "No measurable gain", "words": words}
     if first.low > 0 and asked.metric == "ip":
         words = f"{told} ({span}), but moved vectors are shorter and lose by inner product to others."
-        title = "No gain to be had under this metric (inner product)"
+        title = "A gain here, but none to rely on under this metric (inner product)"
         return {"kind": "no gain", "title": title, "words": f"{words} {UNIT_FIRST}"}
     if first.low > 0:
         return {"kind": "move", "title": "Move", "words": f"{told} ({span}); {hubs}"}
@@ -146,13 +146,31 @@ def verdict(evaluation: Evaluation) -> dict[str, str]:
         why = UNIT_FIRST if asked.metric == "ip" else "Keep the items as they are."
         title = f"Harmful under this metric ({_METRICS[asked.metric]})"
         return {"kind": "harmful", "title": title, "words": f"{told} ({span}). {why}"}
-    others = [own for own in evaluation.figures[1:] if own.low > 0 and own.part == "all"]
-    rises = "".join(
-        f" {_capital(own.measure)} rises measurably, from {own.before:.3f} to {own.after:.3f}."
-        for own in others[:1]
+    chance = f"{told}, which may be chance ({span})."
+    if first.before == first.after:
+        chance = f"{_capital(first.measure)} stays at {first.after:.3f} ({span})."
+    others = _risen(evaluation)
+    if not others:
+        return {"kind": "no gain", "title": "No measurable gain", "words": f"{chance} {hubs}"}
+    own = others[0]
+    rises = (
+        f"But {own.measure} rises measurably, from {own.before:.3f} to {own.after:.3f}: better neighbours."
     )
-    words = f"{told}, which may be chance ({span}).{rises} {hubs}"
-    return {"kind": "no gain", "title": "No measurable gain", "words": words}
+    title = f"No measurable gain in {first.measure}"
+    return {"kind": "no gain", "title": title, "words": f"{chance} {rises} {hubs}"}
+
+
+def is_asked_for(evaluation: Evaluation) -> bool:
+    """Whether moving is for the better: by the first figure, or by another where that is level."""
+    kind = verdict(evaluation)["kind"]
+    return kind == "move" or (
+        kind == "no gain" and bool(_risen(evaluation)) and not is_unmoved(evaluation.asked)
+    )
+
+
+def _risen(evaluation: Evaluation) -> list[Figure]:
+    """Figures beside the first, over all queries, that rise measurably."""
+    return [own for own in evaluation.figures[1:] if own.low > 0 and own.part == "all" and own.n >= FEW]
 
 
 def _is_enough(evaluation: Evaluation) -> bool:

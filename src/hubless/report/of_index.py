@@ -12,7 +12,7 @@ from ..index.collection import Collection
 from ..index.repair import Repair
 from .choice import choice_of_facts, measured_surface
 from .compare import matrix_of
-from .figures import NOT_ASKED_FOR, UNIT_FIRST, verdict
+from .figures import NOT_ASKED_FOR, UNIT_FIRST, is_asked_for
 from .places import Drawing
 from .report import Report, Told, make_report
 from .shown import Shown
@@ -77,7 +77,7 @@ def _apply(
     """The commands that build, switch and switch back; none where moving does harm."""
     if evaluation.asked.metric == "ip":
         return {"words": f"Do not move these items as they are. {UNIT_FIRST}", "steps": [], "undo": []}
-    if verdict(evaluation)["kind"] != "move":
+    if not is_asked_for(evaluation):
         return {"words": NOT_ASKED_FOR, "steps": [], "undo": []}
     place = shlex.join([source, *given])
     kept, moved = shlex.quote(folder or "model"), shlex.quote(moved_name(source))

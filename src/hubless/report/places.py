@@ -1,6 +1,7 @@
 """Where objects and queries are drawn: one layout in two dimensions for both states."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ class Drawing:
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {self.layout!r}.")
+        if self.layout == "umap" and find_spec("umap") is None:
+            raise ImportError(
+                "layout='umap' needs umap-learn: pip install umap-learn. PCA and t-SNE need nothing more."
+            )
         if self.max_points < 1:
             raise ValueError(f"max_points must be at least 1; got {self.max_points}.")
 
@@ -121,10 +126,6 @@ def _embedding(layout: str, shape: tuple[int, ...], random_state: int) -> Any:
         return TSNE(perplexity=min(30.0, (shape[0] - 1) / 3), init=start, random_state=random_state)
     if layout != "umap":
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}.")
-    try:
-        from umap import UMAP  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as error:
-        raise ImportError(
-            "layout='umap' needs umap-learn: pip install umap-learn. PCA and t-SNE need nothing more."
-        ) from error
+    from umap import UMAP  # type: ignore[import-not-found, unused-ignore]
+
     return UMAP(random_state=random_state, n_jobs=1)

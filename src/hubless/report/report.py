@@ -47,6 +47,7 @@ class Report:
     details: dict[str, Any] = field(repr=False)  # points, texts, cards; arrays are NumPy's
     evaluation: Evaluation = field(repr=False)
     drawn: DrawnWith = field(repr=False)
+    model: Any = field(default=None, repr=False)  # fitted, where `compare` was asked
 
     def save(self, path: Any) -> Path:
         """Write the page: one HTML file that opens without a network.
@@ -110,7 +111,15 @@ def make_report(evaluation: Evaluation, shown: Shown, told: Told, drawing: Drawi
         {"what": "asking all queries, before and after", "seconds": asked.seconds},
         {"what": "measuring and drawing this page", "seconds": perf_counter() - started},
     ]
+    found["summary"]["notes"] = [*found["summary"]["notes"], *_without_picture(shown, inside["hubs"])]
     return Report(bounded(as_json(found)), inside, evaluation, DrawnWith(shown, drawing, axes, drawn))
+
+
+def _without_picture(shown: Shown, hubs: list[dict[str, Any]]) -> list[str]:
+    """A note where hubs should have a picture and have none that can be shown."""
+    missing = 0 if shown.images is None else sum(hub["thumbnail"] is None for hub in hubs)
+    told = f"{missing} of {len(hubs)} hubs on cards have no picture that can be read (PNG, JPEG, GIF, WebP)."
+    return [told] if missing else []
 
 
 def _about(evaluation: Evaluation, shown: Shown) -> dict[str, Any]:
