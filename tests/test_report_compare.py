@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import reference
 from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV, compare
 from hubless.movers import Balance, Chain, Scale, Shrink, Stay, Steer, Unit, Whiten
-from hubless.report import compare as module
+from hubless.report import choice
 
 TRUTH = np.array(["ant", "bee", "cat", "dog"])
 
@@ -27,7 +27,7 @@ def animals(blobs, rng):
 @pytest.fixture
 def no_surface(monkeypatch):
     """Without the surface, which takes most of the time and is not asked about."""
-    monkeypatch.setattr(module, "measured_surface", lambda *given: None)
+    monkeypatch.setattr(choice, "measured_surface", lambda *given: None)
 
 
 def tile(report, key="score"):

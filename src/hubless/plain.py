@@ -57,6 +57,11 @@ def as_json(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
+def encodable(text: str) -> str:
+    """A text without lone surrogates, which have no bytes."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it; what JSON does not know becomes {"class": …, "parameters": …}."""
     if value is None or type(value) in (bool, int):

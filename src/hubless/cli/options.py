@@ -12,7 +12,7 @@ import numpy as np
 from .. import model_dir
 from ..index.repair import Repair
 from ..movers import Mover
-from ..plain import as_json
+from ..plain import as_json, encodable
 from ..stores.opening import open_store
 from ..stores.store import METRICS, Store, StoreError
 
@@ -122,6 +122,6 @@ def show(options: argparse.Namespace, result: Any, words: str | None = None) -> 
     if options.json:
         told = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
         text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
-        print(text.encode("utf-8", "replace").decode())  # a lone surrogate cannot be written
+        print(encodable(text))
     else:
         print(str(result) if words is None else words)

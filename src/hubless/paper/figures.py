@@ -75,25 +75,27 @@ def draw(rows: list[Row], gains: list[Row], file_format: str = "svg") -> dict[in
     drawn = {}
     for number, (sketch, own) in sketches.items():
         if own := [row for row in own if row.mean is not None]:
-            with _figure() as figure:
+            with styled(SETTINGS, "the figures") as figure_class:
+                figure = figure_class(layout="constrained")
                 sketch(figure, own)
                 drawn[number] = _saved(figure, file_format)
     return drawn
 
 
 @contextmanager
-def _figure() -> Iterator["Figure"]:
+def styled(settings: dict[Any, Any], what: str) -> Iterator[type["Figure"]]:
+    """Our settings, whatever the user's own are; gives the class of figures."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "the figures need matplotlib, which is not installed: pip install 'hubless[plot]'."
+            f"{what} need matplotlib, which is not installed: pip install 'hubless[plot]'."
         ) from error
     with mpl.rc_context():
-        mpl.rcdefaults()  # whatever the user's own settings are
-        mpl.rcParams.update(SETTINGS)
-        yield Figure(layout="constrained")
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings)
+        yield Figure
 
 
 def _saved(figure: "Figure", file_format: str) -> bytes:

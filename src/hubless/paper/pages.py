@@ -1,7 +1,6 @@
 """Raw results → the hubness page of a data set: the original metric beside Move-labeled, on one split."""
 
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from ..arrays import to_numpy
 from ..datasets import RECIPES
 from ..evaluation import Pair, evaluate_classes
-from ..report.choice import measured_surface
+from ..report.choice import with_surface
 from ..report.report import Report, Told, make_report
 from ..report.shown import Shown
 from .blocks import LABELS
@@ -32,18 +31,16 @@ def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
     evaluation = evaluate_classes(stored, Pair(queries, queries), names[y], names[truth], ks)
     if RECIPES[dataset].note:
         evaluation.notes.append(RECIPES[dataset].note)
-    started = perf_counter()
-    surface = measured_surface(X, y, model, ks.after)
     choice = {
         "words": f"λ and k were chosen by cross-validation on the {len(X):,} stored objects of this split.",
-        "surface": surface,
+        "surface": None,
         "movers": _methods(raw),
         "seconds": [
             {"what": f"choosing, {LABELS[MOVED]}", "seconds": raw[MOVED]["choice_seconds"]},
             {"what": f"learning, {LABELS[MOVED]}", "seconds": raw[MOVED]["fit_seconds"]},
-            {"what": "measuring λ × k for this page", "seconds": perf_counter() - started},
         ],
     }
+    choice = with_surface(choice, X, y, model, ks.after)
     title = f"{RECIPES[dataset].title}, split {split}"
     shown = Shown(range(len(X)), range(len(queries)), title=title)
     W = np.asarray(to_numpy(model.W_))

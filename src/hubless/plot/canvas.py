@@ -4,10 +4,10 @@ matplotlib is loaded when a plot is asked for. No pyplot: nothing is left open, 
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..paper.figures import GREY, SETTINGS
+from ..paper.figures import GREY, SETTINGS, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,20 +66,9 @@ def chosen(value: str, allowed: tuple[str, ...], name: str) -> str:
     return value
 
 
-@contextmanager
-def style() -> Iterator[type["Figure"]]:
+def style() -> AbstractContextManager[type["Figure"]]:
     """Our settings, whatever the user's own are; gives the class of figures."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "plots need matplotlib, which is not installed: pip install 'hubless[plot]'."
-        ) from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
-        yield Figure
+    return styled(STYLE, "plots")
 
 
 @contextmanager

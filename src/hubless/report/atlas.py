@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..download import replacing
+from ..plain import encodable
 from ..stores.store import need
 
 OURS = b"hubless"  # in the metadata of what we wrote
@@ -137,8 +138,8 @@ def _neighbors(pyarrow: Any, n: int, queries: AtlasQueries) -> Any:
 
 
 def _writable(value: Any) -> str | None:
-    """As a text, without halves of characters, which no file can hold."""
-    return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
+    """As a text that a file can hold."""
+    return None if value is None else encodable(str(value))
 
 
 def _check(part: AtlasItems | AtlasQueries) -> None:

@@ -17,7 +17,7 @@ from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
 from ..evaluation import Evaluation, Pair, evaluate_classes
 from ..movers import Mover, Stay, Unit
 from ..movers.mover import as_asked
-from .choice import choice_of, measured_surface
+from .choice import choice_of, with_surface
 from .figures import NOT_ASKED_FOR, is_asked_for
 from .places import Drawing
 from .report import Report, Told, make_report
@@ -97,11 +97,7 @@ def compare(
     choice = choice_of(model)
     if seconds is not None:
         choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
-    if choice["surface"] is None:
-        started = perf_counter()
-        choice["surface"] = measured_surface(X, labels, model.mover_, evaluation.asked.ks.after, random_state)
-        spent = {"what": "measuring λ × k for this page", "seconds": perf_counter() - started}
-        choice["seconds"] = [*choice["seconds"], spent]
+    choice = with_surface(choice, X, labels, model.mover_, evaluation.asked.ks.after, random_state)
     told = Told(
         name(model.mover_), matrix_of(model.mover_), choice, _apply(model, evaluation), _provenance(model, X)
     )

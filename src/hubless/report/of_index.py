@@ -3,14 +3,13 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
-from time import perf_counter
 from typing import Any
 
 from ..candidates import name
 from ..evaluation import Evaluation
 from ..index.collection import Collection
 from ..index.repair import Repair
-from .choice import choice_of_facts, measured_surface
+from .choice import choice_of_facts, with_surface
 from .compare import matrix_of
 from .figures import NOT_ASKED_FOR, UNIT_FIRST, is_asked_for
 from .places import Drawing
@@ -51,11 +50,8 @@ def report_of_index(
     asked, learned = evaluation.asked, model.facts.get("learned", {})
     shown = Shown(items.ids.tolist(), query_ids, texts, query_texts, images, _title(items.name))
     choice = choice_of_facts(learned)
-    if choice["surface"] is None and asked.labels is not None:
-        started = perf_counter()
-        choice["surface"] = measured_surface(asked.stored.before, asked.labels, model.mover, asked.ks.after)
-        spent = {"what": "measuring λ × k for this page", "seconds": perf_counter() - started}
-        choice["seconds"] = [*choice["seconds"], spent]
+    if asked.labels is not None:
+        choice = with_surface(choice, asked.stored.before, asked.labels, model.mover, asked.ks.after)
     told = Told(
         str(learned.get("mover") or name(model.mover)),
         matrix_of(model.mover),

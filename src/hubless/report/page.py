@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plain import as_json
+from ..plain import as_json, encodable
 from .shown import cut
 
 SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; more may take more
@@ -90,12 +90,7 @@ def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
     }
     template = (assets / "page.html").read_text(encoding="utf-8")
     marks = "|".join(re.escape(mark) for mark in parts)
-    return _encodable(re.sub(marks, lambda found: parts[found.group()], template))
-
-
-def _encodable(text: str) -> str:
-    """A text without lone surrogates, which have no bytes."""
-    return text.encode("utf-8", "replace").decode()
+    return encodable(re.sub(marks, lambda found: parts[found.group()], template))
 
 
 def inside_script(value: Any) -> str:
@@ -103,7 +98,7 @@ def inside_script(value: Any) -> str:
     told = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         told = told.replace(letter, f"\\u{ord(letter):04x}")
-    return _encodable(told)
+    return encodable(told)
 
 
 def pack(details: Any) -> str:
@@ -153,7 +148,7 @@ def shown(value: float, form: str) -> str:
 def small(figures: Mapping[str, Any]) -> str:
     """A small version for a notebook: verdict, table and skyline, without a script."""
     told, line = figures["summary"], figures["skyline"]
-    return _encodable(
+    return encodable(
         "<div style='max-width:36rem;font-family:sans-serif'>"
         f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> {html.escape(told['sentence'])}</p>"
         f"<div style='display:flex;flex-wrap:wrap;gap:1.5rem;align-items:center'>{table(told['figures'])}"

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 
 from ..evaluation import Asked, Pair
 
@@ -121,11 +120,11 @@ def _two(projected: np.ndarray) -> np.ndarray:
 
 
 def _embedding(layout: str, shape: tuple[int, ...], random_state: int) -> Any:
-    if layout == "tsne":
+    if layout == "tsne":  # loaded here: `import hubless` should not wait for it
+        from sklearn.manifold import TSNE
+
         start = "pca" if shape[1] > 1 else "random"
         return TSNE(perplexity=min(30.0, (shape[0] - 1) / 3), init=start, random_state=random_state)
-    if layout != "umap":
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}.")
     from umap import UMAP  # type: ignore[import-not-found, unused-ignore]
 
     return UMAP(random_state=random_state, n_jobs=1)
