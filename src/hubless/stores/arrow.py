@@ -1,6 +1,6 @@
 """Vectors in Parquet and Arrow files: a column of lists, fixed in size or not, beside columns of any kind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,9 @@ import numpy as np
 
 from .file_store import FileStore
 from .rows import Rows, as_float
-from .store import ROWS, Batch, Facts, Mark, StoreError, need
+from .store import ROWS, Batch, Columns, Facts, Mark, StoreError, need
 
+AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory holds what nobody asked for yet
 MARK = "hubless"  # what schema metadata tells of a move
 
 
@@ -59,16 +60,20 @@ class ArrowFile(FileStore):
         columns = {other: column(other) for other in table.schema.names if other != name}
         return Rows(facts, vectors, vectors, columns)
 
-    def batches(self, columns: Any = (), size: int = ROWS) -> Iterator[Batch]:
+    def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
         """Read front to back, without jumping."""
-        facts, ids, start = self.facts(), self._all_ids(), 0
-        for found in self._table.to_batches(columns=[self._column], batch_size=size):
+        facts, start = self.facts(), 0
+        own = [name for name in columns if name in self._table.schema.names and self.items is None]
+        asked = {"columns": [self._column, *own], "batch_size": size, **AHEAD}
+        for found in self._table.to_batches(**asked):
             for first in range(0, found.num_rows, size):
                 piece = found.slice(first, size)
                 part = slice(start, start + piece.num_rows)
                 start += piece.num_rows
                 vectors = as_matrix(piece.column(self._column), facts.dimension, self.name)
-                yield Batch(ids[part], as_float(vectors), self._columns(columns, part))
+                values = {name: piece.column(name).to_pylist() for name in own}
+                others = self._columns([name for name in columns if name not in own], part)
+                yield as_float(vectors), {**others, **values}
 
     def _mark_inside(self) -> Mark | None:
         self._opened()
@@ -96,7 +101,7 @@ class _Pieces:
     """The rows of a table front to back, in pieces of any length."""
 
     def __init__(self, table: Any, size: int) -> None:
-        self.source, self.rest = table.to_batches(batch_size=size), None
+        self.source, self.rest = table.to_batches(batch_size=size, **AHEAD), None
         self.pa = need("pyarrow", "files")
         self.schema = table.schema
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from .items import Items
 from .rows import Rows, as_float, as_ids, attach, exhaustive
-from .store import ROWS, Batch, Facts, Mark, Store, StoreError
+from .store import ROWS, Batch, Columns, Facts, Mark, Store, StoreError
 from .switch import (
     check_same_disk,
     fingerprint,
@@ -53,6 +53,7 @@ class FileStore(Store):
         self._ids: np.ndarray | None = None
         self._places: dict[Any, int] | None = None
         self._write: Any = None
+        self._blue: Any = None
 
     @abstractmethod
     def _open(self) -> Rows:
@@ -84,10 +85,17 @@ class FileStore(Store):
         return f"{fingerprint(self.path)} {max((file.stat().st_mtime_ns for file in files), default=0)}"
 
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
-        rows, ids = self._opened(), self._all_ids()
+        ids, start = self._all_ids(), 0
+        for vectors, values in self.blocks(columns, size):
+            part = slice(start, start + len(vectors))
+            start = part.stop
+            yield Batch(ids[part], vectors, values)
+
+    def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
+        rows = self._opened()
         for start in range(0, rows.facts.count, size):
             part = slice(start, min(start + size, rows.facts.count))
-            yield Batch(ids[part], as_float(rows.read(part)), self._columns(columns, part))
+            yield as_float(rows.read(part)), self._columns(columns, part)
 
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
         rows, places = self._opened(), self._places_of(ids)
@@ -189,22 +197,34 @@ class FileStore(Store):
                 raise StoreError(f"{self.path} is there and {told}. Give another name, or remove it.")
             self._done = own.done and own.state == blue.state()
         check_same_disk(self.path, blue.path)
+        self._blue = blue
         if not self._done:
             _delete(self._part())
-            writer = self._writer(blue, self._part())
-            self._write = (writer, writer.__enter__())
+
+    def is_done(self) -> bool:
+        """Whether what was begun is there already, of the same state of blue."""
+        return self._done
 
     def stale(self, batch: Batch, moved: np.ndarray) -> np.ndarray:
         return np.full(len(batch.ids), not self._done)
 
     def write(self, batch: Batch, moved: np.ndarray) -> None:
+        self._open_writer()
         self._write[1](batch, moved)
+
+    def _open_writer(self) -> None:
+        if self._write is None:
+            writer = self._writer(self._blue, self._part())
+            self._write = (writer, writer.__enter__())
 
     def finish(self, blue: Any, mark: Mark) -> None:
         if self._done:
             return
-        (writer, _), self._write = self._write, None
-        writer.__exit__(None, None, None)
+        if not self._part().exists():  # there was no row to write
+            self._open_writer()
+        if self._write is not None:  # else others wrote it
+            (writer, _), self._write = self._write, None
+            writer.__exit__(None, None, None)
         shutil.copymode(blue.path, self._part())
         write_mark(self.path, fingerprint(self._part()), mark)
         if self.path.is_dir():

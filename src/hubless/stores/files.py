@@ -13,7 +13,7 @@ import numpy as np
 
 from .file_store import FileStore
 from .rows import Rows
-from .store import ROWS, Batch, Facts, Mark, StoreError, need
+from .store import ROWS, Batch, Columns, Facts, Mark, StoreError, need
 
 Append = Callable[[Batch, np.ndarray], None]
 
@@ -31,28 +31,46 @@ def facts_of(kind: str, vectors: Any, metric: str | None = None) -> Facts:
 class NpyFile(FileStore):
     """A matrix in a .npy file; ids are row numbers, or a column of `items`."""
 
+    may_lack_vectors = False
+
     def _open(self) -> Rows:
         try:
             vectors = np.lib.format.open_memmap(self.path, mode="r")  # which takes no pickles
         except (EOFError, ValueError) as error:
             raise StoreError(f"{self.path} is not a matrix in NumPy's format: {error}") from error
         facts = facts_of("npy file", vectors)
-        return Rows(facts, lambda part: np.asarray(vectors[part]), lambda rows: np.asarray(vectors[rows]))
+        path, first, row = self.path, vectors.offset, vectors.strides[0]
+
+        def read(part: slice) -> np.ndarray:
+            """Read, where it can be: mapped pages stay in the memory of the process."""
+            if not vectors.flags.c_contiguous:
+                return np.asarray(vectors[part])
+            count = max(0, part.stop - part.start) * facts.dimension
+            found = np.fromfile(path, vectors.dtype, count, offset=first + part.start * row)
+            if found.size < count:
+                raise StoreError(f"{path} has become shorter while it was read.")
+            return found.reshape(-1, facts.dimension)
+
+        return Rows(facts, read, lambda rows: np.asarray(vectors[rows]))
 
     @contextmanager
     def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
-        facts = blue.facts()
-        dtype = np.dtype(facts.dtype)
+        dtype = np.dtype(blue.facts().dtype)
         with part.open("wb") as file:  # not mapped: a full disk is then an error, not the end of the process
-            head = {
-                "descr": np.lib.format.dtype_to_descr(dtype),
-                "fortran_order": False,
-                "shape": (facts.count, facts.dimension),
-            }
-            np.lib.format.write_array_header_1_0(file, head)
+            blue.write_head(file)
             yield lambda batch, moved: _write_all(file, moved.astype(dtype))
             file.flush()
             os.fsync(file.fileno())
+
+    def write_head(self, file: Any) -> None:
+        """Begin a file of as many such rows."""
+        facts = self.facts()
+        head = {
+            "descr": np.lib.format.dtype_to_descr(np.dtype(facts.dtype)),
+            "fortran_order": False,
+            "shape": (facts.count, facts.dimension),
+        }
+        np.lib.format.write_array_header_1_0(file, head)
 
 
 def _write_all(file: Any, rows: np.ndarray) -> None:
@@ -61,6 +79,8 @@ def _write_all(file: Any, rows: np.ndarray) -> None:
 
 class NpzFile(FileStore):
     """A .npz file: a matrix, by default "vectors" or the only one, and arrays as long as it, the columns."""
+
+    may_lack_vectors = False
 
     def _open(self) -> Rows:
         try:
@@ -107,6 +127,8 @@ class Hdf5File(FileStore):
 
     The moved file has "test", the queries, but not "neighbors" and "distances", which are of the original.
     """
+
+    may_lack_vectors = False
 
     def _open(self) -> Rows:
         h5py = need("h5py", "files")
@@ -208,24 +230,38 @@ class Parts(FileStore):
         shared = [name for name in opened[0].columns if all(name in rows.columns for rows in opened)]
         return Rows(facts, vectors, vectors, {name: column(name) for name in shared})
 
-    def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
+    def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
         """Part after part, each front to back."""
-        ids, start = self._all_ids(), 0
+        self._columns(columns, slice(0, 0))  # refuses those that are not there
+        own, start = columns if self.items is None else (), 0
         for part in self.parts():
-            for batch in part.batches((), size):
-                rows = slice(start, start + len(batch.ids))
-                yield Batch(ids[rows], batch.vectors, self._columns(columns, rows))
+            for vectors, values in part.blocks(own, size):
+                rows = slice(start, start + len(vectors))
                 start = rows.stop
+                yield vectors, values if self.items is None else self._columns(columns, rows)
+
+    def pieces(self) -> Sequence[FileStore]:
+        """The parts; all as one where their columns are in a table beside them."""
+        return self.parts() if self.items is None else [self]
 
     def beside(self, name: str) -> "Parts":
         options = {"vector": self.vector, "id": self.id, "metric": self.metric, "items": self.items}
         return Parts(self._path_of(name), kinds=self.kinds, **options)
 
+    def copy_others(self, target: Path) -> None:
+        """Copy what lies beside the parts into another folder, so that it is there after a switch too."""
+        parts = {part.path.name for part in self.parts()}
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.copytree(entry, target / entry.name, symlinks=True)
+            elif entry.name not in parts:
+                shutil.copy2(entry, target / entry.name, follow_symlinks=False)
+
     @contextmanager
     def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
         part.mkdir()
         olds = blue.parts()
-        _copy_others(blue.path, part, {old.path.name for old in olds})
+        blue.copy_others(part)
         waiting: list[np.ndarray] = []
 
         def flush() -> None:
@@ -252,12 +288,3 @@ class Parts(FileStore):
 
 def _length(where: Any) -> int:
     return where.stop - where.start if isinstance(where, slice) else len(where)
-
-
-def _copy_others(source: Path, target: Path, parts: set[str]) -> None:
-    """Copy what lies beside the parts in a folder, so that it is there after a switch too."""
-    for entry in source.iterdir():
-        if entry.is_dir():
-            shutil.copytree(entry, target / entry.name, symlinks=True)
-        elif entry.name not in parts:
-            shutil.copy2(entry, target / entry.name, follow_symlinks=False)

@@ -80,7 +80,7 @@ def _parquet(file: Path) -> dict[str, list[Any]]:
 def _npy(file: Path) -> dict[str, list[Any]]:
     import numpy as np
 
-    return {"label": np.load(file, allow_pickle=False).tolist()}
+    return {"label": np.load(file, mmap_mode="r", allow_pickle=False)}
 
 
 def _lines(file: Path) -> dict[str, list[Any]]:

@@ -1,5 +1,6 @@
 """Rows by number: what an open file is, and what can be done with its numbers alone."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,7 +65,17 @@ def as_float(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors, dtype=np.float64 if vectors.dtype == np.float64 else np.float32)
 
 
-def picker(values: list[Any]) -> Callable[[Any], list[Any]]:
+def write_at(file: int, data: memoryview, place: int) -> None:
+    """Write bytes into their place of an open file."""
+    while len(data):
+        wrote = os.pwrite(file, data, place)
+        data, place = data[wrote:], place + wrote
+
+
+def picker(values: Any) -> Callable[[Any], list[Any]]:
+    """What gives the values of a slice, or of row numbers, of a list or of an array."""
+    if isinstance(values, np.ndarray):
+        return lambda part: values[part].tolist()
     return lambda part: values[part] if isinstance(part, slice) else [values[i] for i in part]
 
 

@@ -16,11 +16,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 METRICS = ("l2", "cosine", "ip")
+Columns: TypeAlias = dict[str, list[Any]]
 ROWS = 8192  # rows of a batch
 
 
@@ -120,6 +121,7 @@ class Store(ABC):
 
     name: str  # as the user would type it
     written_at_once: bool = False  # whether green is one file, which is there whole or not at all
+    may_lack_vectors: bool = True  # whether a row may have none, which is NaN in a batch
 
     # --- to read -------------------------------------------------------------------------------------------
 
@@ -142,6 +144,15 @@ class Store(ABC):
     @abstractmethod
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
         """All rows, in an order of its own that stays while nothing is written."""
+
+    def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
+        """Vectors and columns of all rows, as in `batches`, without a look at ids: they may be too many."""
+        for batch in self.batches(columns, size):
+            yield batch.vectors, batch.columns
+
+    def pieces(self) -> "Sequence[Store]":
+        """The files that it consists of, where one may be bad and the others good; else itself."""
+        return [self]
 
     @abstractmethod
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
