@@ -23,6 +23,11 @@ def is_foreign(value: object) -> bool:
     return bool(compat.is_array_api_obj(value)) and not compat.is_numpy_array(value)
 
 
+def is_dask(value: object) -> bool:
+    """True for an array, a data frame or a series of Dask, which is not imported for that."""
+    return type(value).__module__.partition(".")[0] == "dask"
+
+
 def _anchor(array: Array) -> Array:
     """An array of the library and on the device that `array` is computed with: itself, unless streamed."""
     return array.anchor if isinstance(array, Streamed) else array

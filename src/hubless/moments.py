@@ -1,7 +1,7 @@
 """Moments of pairs: all that the map needs to know of the data, in d × d numbers that add up.
 
-Moments of two batches of pairs, of two processes or of two machines merge with `+`; no data is needed to
-solve for another λ, or about another centre.
+Moments of two batches of pairs, of two processes or of two machines merge with `+`, and `-` takes a batch
+away again; no data is needed to solve for another λ, or about another centre.
 """
 
 from dataclasses import dataclass
@@ -63,6 +63,18 @@ class Moments:
             self.z_sum + other.z_sum,
             self.A + other.A,
             self.K + other.K,
+        )
+
+    def __sub__(self, other: "Moments") -> "Moments":
+        """The moments without those of pairs that were added before: K may become a little indefinite."""
+        other = other.about(self.origin)
+        return Moments(
+            self.origin,
+            self.weight - other.weight,
+            self.x_sum - other.x_sum,
+            self.z_sum - other.z_sum,
+            self.A - other.A,
+            self.K - other.K,
         )
 
     # With δ = o − p:  Σ w (x − p)(z − p)ᵀ = A + x_sum δᵀ + δ (z_sum + (Σ w) δ)ᵀ, and K alike

@@ -33,6 +33,7 @@ from .plain import array_of, check_names, check_number, check_size, plain, plain
 NAMED = ("classes_", "n_features_in_", "n_singletons_", "feature_names_in_")  # as all estimators have them
 KEYS = ("mover", "numbers", *NAMED, "column_major")
 OF_ALL = {"exit_", "movers_", *NAMED}
+OF_A_FIT = {"n_pairs_", "skipped_"}  # what a fit part by part tells of itself, and nothing later needs
 
 # What each class learns, by its shape: d columns, c classes, n rows of its own; "" is a number.
 LEARNED: dict[type[Mover], dict[str, str]] = {
@@ -143,7 +144,8 @@ def _prepare(mover: Mover) -> None:
 
 def _check_current(mover: Mover) -> None:
     """Refuse what would come back as something else than it is."""
-    check_known(mover, {*LEARNED[type(mover)], *OF_ALL, "moments_", "mean_weight_"}, "LEARNED in state.py")
+    known = {*LEARNED[type(mover)], *OF_ALL, *OF_A_FIT, "moments_", "mean_weight_"}
+    check_known(mover, known, "LEARNED in state.py")
     is_chain = isinstance(mover, Chain)
     if is_chain and plain(list(mover.movers)) != plain(list(mover.movers_)):
         raise ValueError(f"{mover!r} was fitted with other movers than it has now. Fit it again, then save.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__, demo
-from . import index_verbs, paper_verbs, report_verbs, switch_verbs
+from . import index_verbs, life_verbs, paper_verbs, report_verbs, switch_verbs
 from .options import Verbs, positive
 
 CODES = "exit codes: 0 done; 1 it could not be done, the message says why; 2 a senseless line; 130 stopped"
@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     index_verbs.add_verbs(verbs)
     report_verbs.add_verbs(verbs)
     switch_verbs.add_verbs(verbs)
+    life_verbs.add_verbs(verbs)
     paper_verbs.add_verbs(verbs)
     return parser
 

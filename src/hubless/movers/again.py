@@ -13,6 +13,10 @@ from .linear import RidgeProblem, learned
 from .mover import Exit, Mover
 
 
+class NoMoments(ValueError, AttributeError):
+    """There is nothing to learn from again, so methods that would are not there: `hasattr` tells."""
+
+
 class LearnsAgain(Mover):
     """What MoveLabeled does with the moments that it kept."""
 
@@ -49,17 +53,29 @@ class LearnsAgain(Mover):
         """
         self._check_moments()
         self._check_partner(other)
-        own, others = self.mean_weight_, other.mean_weight_
-        total = own + others
-        origins = self.moments_.origin, other.moments_.origin
-        moments = self.moments_.about((own * origins[0] + others * origins[1]) / total) + other.moments_
-        check_squares(float(np.trace(moments.K)))
-        means = to_numpy(self.exit_.mean), to_numpy(other.exit_.mean)
-        exit = Exit(convert((own * means[0] + others * means[1]) / total, self.exit_.mean), 1.0, None)
-        found = self._solved(clone(self), moments, total, exit, other)
-        found.n_singletons_ = self.n_singletons_ + other.n_singletons_
+        found = self._together(other)
         found.__dict__.pop("classes_", None)
         return found
+
+    def _together(self, other: "LearnsAgain") -> "LearnsAgain":
+        """A mover learned from the pairs of both."""
+        weight, centre, exit = self._common(other)
+        moments = self.moments_.about(centre) + other.moments_
+        check_squares(float(np.trace(moments.K)))
+        found = self._solved(clone(self), moments, weight, exit, other)
+        found.n_singletons_ = self.n_singletons_ + other.n_singletons_
+        return found
+
+    def _common(self, other: "LearnsAgain", sign: int = 1) -> tuple[float, np.ndarray, Exit]:
+        """Weight, centre and exit of both; with sign = -1, of this one without the other."""
+        own, others = self.mean_weight_, sign * other.mean_weight_
+        total = own + others
+
+        def mean(first: Array, second: Array) -> np.ndarray:
+            return np.asarray((own * to_numpy(first) + others * to_numpy(second)) / total)
+
+        exit = Exit(convert(mean(self.exit_.mean, other.exit_.mean), self.exit_.mean), 1.0, None)
+        return total, mean(self.moments_.origin, other.moments_.origin), exit
 
     def _solved(
         self, found: "LearnsAgain", moments: Moments, weight: float, exit: Exit, *others: "LearnsAgain"
@@ -77,7 +93,7 @@ class LearnsAgain(Mover):
     def _check_moments(self) -> None:
         check_is_fitted(self, "exit_")
         if not hasattr(self, "moments_"):
-            raise ValueError(
+            raise NoMoments(
                 "this mover did not keep the moments of its pairs, so there is nothing to learn from again. "
                 "Fit it with MoveLabeled(keep_moments=True)."
             )

@@ -103,6 +103,12 @@ def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> 
     return _finite(RidgeProblem(None, x, z))
 
 
+def problem_of_moments(moments: Moments, n_pairs: int) -> RidgeProblem:
+    """The problem of pairs of which the moments are left."""
+    check_pairs(n_pairs)
+    return _finite(RidgeProblem(moments, None, None))
+
+
 def check_pairs(n_pairs: int) -> None:
     """Refuse to learn from nothing."""
     if n_pairs == 0:

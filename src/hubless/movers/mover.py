@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, convert, namespace
+from ..arrays import Array, convert, is_dask, namespace
 from ..devices import host_like, to_device, to_host
 from ..inputs import (
     check_class_numbers,
@@ -24,6 +24,9 @@ from ..inputs import (
     check_squares,
     check_weights,
 )
+from ..large.lesson import Lesson, Sums
+from ..large.sampling import check_max_pairs
+from ..large.survey import Survey
 from ..targets import labeled_objects
 from .linear import weighted_mean
 from .points import Points, squared_norms
@@ -85,6 +88,13 @@ def _slope(xp: Any, own: Array, squares: Array, rounding: float) -> float:
     return slope if slope > 0 else abs(fallback) or 1.0
 
 
+def refuse_on_dask(**given: Any) -> None:
+    """Refuse what is not done on Dask."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with Dask arrays; leave it out, or give NumPy arrays.")
+
+
 class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Learns z ↦ z' from labeled objects.
 
@@ -99,7 +109,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, d)
+        X : array of shape (n, d); a Dask array or data frame is learned from where it is
         y : array of shape (n,), the class of each object
         sample_weight : array of shape (n,), optional
             Weight of each object; 0 leaves it out of the learning.
@@ -128,6 +138,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array of shape (n_queries, d), or (n_queries, d + 1)
         """
         check_is_fitted(self, "exit_")
+        if is_dask(X):
+            from ..distributed.engine import as_array
+
+            return as_array(X)
         return as_asked(check_points(self, X, method="transform", like=self.exit_.mean), self.exit_)
 
     def move(self, Z: Any, y: Any = None) -> Array:
@@ -145,6 +159,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             is less preferred than it should be.
         """
         check_is_fitted(self, "exit_")
+        if is_dask(Z):
+            from ..distributed.search import moved
+
+            return moved(self, Z, y if self._uses_labels else None)
         Z = to_device(check_points(self, Z, method="move", like=self.exit_.mean), self._device())
         codes = None
         if self._uses_labels:
@@ -153,15 +171,34 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
         self._check()
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, targets)
         X = to_device(check_points(self, X, min_rows=2), self._device())
         classes, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, self._width())
         moved = self._learn_from(Points.start(labeled, int(classes.shape[0])))
         self.classes_, self.n_singletons_ = classes, labeled.n_without_target()
+        for name in ("n_pairs_", "skipped_"):  # of an earlier fit part by part
+            self.__dict__.pop(name, None)
         if weights is not None and moved.shape[0] != X.shape[0]:
             moved = self._with_the_rest(X, codes, weights, moved)
         return moved if self._device() is None else to_host((to_host(self), moved))[1]
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Any:
+        from ..distributed.search import moved
+
+        refuse_on_dask(sample_weight=sample_weight, targets=targets, device=self._device())
+        self._learn_on_dask(X, y)
+        return moved(self, X, y if self._uses_labels else None)
+
+    def _learn_on_dask(self, X: Any, y: Any) -> Survey:
+        from ..distributed.learn import Ways, blocks_of, learn
+
+        objects = blocks_of(X, y)
+        seen, sums = learn(objects, self._lesson, Ways(check_max_pairs("auto", objects.n_columns)))
+        self._fit_sums(seen, sums)
+        return seen
 
     def _with_the_rest(self, X: Array, codes: Array, weights: Array, moved: Array) -> Array:
         """All objects moved: also those of weight 0, which were not learned from."""
@@ -180,6 +217,25 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _moved(self, Z: Array, codes: Array | None) -> Array:
         return leave(self._apply(Points(Z, Z, codes, 0)), self.exit_)[0]
+
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        """What it learns of objects that are not all here: sums over them, about their mean."""
+        raise ValueError(
+            f"{type(self).__name__} needs all objects at once, in memory. What learns from objects part by "
+            "part, from files or Dask, is MoveLabeled, LabelRidge, Shrink, Scale or Stay."
+        )
+
+    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
+        """Learn from sums over objects."""
+
+    def _fit_sums(self, seen: Survey, sums: Sums) -> None:
+        """Become what a fit to all objects would have made of it."""
+        self._learn_sums(seen, sums)
+        self.exit_ = Exit(seen.mean, 1.0, None)
+        self.classes_, self.n_singletons_ = seen.classes, int((seen.sizes == 1).sum())
+        self.n_pairs_, self.skipped_ = sums.n_pairs, [tuple(part) for part in seen.skipped]
+        self.n_features_in_ = seen.n_columns
+        self.__dict__.pop("feature_names_in_", None)
 
     def _check(self) -> None:
         """Refuse parameters that make no sense."""
@@ -237,6 +293,9 @@ class Stay(Mover):
     """
 
     _uses_labels = False
+
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        return Lesson(mean, 0)
 
     def _apply(self, points: Points) -> Points:
         return points

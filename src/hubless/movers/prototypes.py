@@ -7,6 +7,8 @@ import numpy as np
 
 from ..arrays import Array, convert, namespace, to_numpy
 from ..inputs import check_choice, check_count, check_fraction, check_squares
+from ..large.lesson import Lesson, Sums
+from ..large.survey import Survey
 from ..targets import first_targets
 from ..topk import search
 from ..vote import distance_weights
@@ -49,6 +51,12 @@ class Scale(Mover):
 
     def _estimate(self, points: Points) -> None:
         self.mean_ = weighted_mean(points.X, points.weights)
+
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        return Lesson(mean, 0)
+
+    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
+        self.mean_ = seen.mean
 
     def _apply(self, points: Points) -> Points:
         mean = namespace(points.Z).astype(self.mean_, points.Z.dtype)
@@ -111,6 +119,12 @@ class Shrink(Mover):
 
     def _estimate(self, points: Points) -> None:
         self.means_ = class_means(points.Z, points.codes, points.n_classes, points.weights)[0]
+
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        return Lesson(mean, 0, means=True)
+
+    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
+        self.means_ = sums.class_means(seen.sizes)
 
     def _apply(self, points: Points) -> Points:
         xp, Z = namespace(points.Z), points.Z

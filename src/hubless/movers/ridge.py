@@ -2,20 +2,32 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..arrays import Array, convert, namespace
 from ..devices import host_like, to_device
 from ..inputs import check_alpha, check_choice, check_count, check_fraction, check_points, check_weights
+from ..large.lesson import Lesson, Sums
+from ..large.survey import Survey
 from ..moments import moments_of_pairs, moments_of_targets
 from ..targets import first_targets
-from .again import LearnsAgain
-from .linear import centre, learned, move, problem_of_pairs, problem_of_targets, weighted_mean
+from .life import LearnsOn
+from .linear import (
+    centre,
+    learned,
+    move,
+    problem_of_moments,
+    problem_of_pairs,
+    problem_of_targets,
+    weighted_mean,
+)
 from .mover import Exit, Mover
 from .points import Points, class_means
 
 PULLS = ("zero", "identity")
 
 
-class MoveLabeled(LearnsAgain):
+class MoveLabeled(LearnsOn):
     """Move labeled objects toward the objects they should be neighbours of; queries stay (Eq. 4-7).
 
     z' = μ + W (z − μ), where W = XJXᵀ (XKXᵀ + λI)⁻¹ solves the ridge regression from each object's nearest
@@ -37,8 +49,8 @@ class MoveLabeled(LearnsAgain):
         "cuda", say, computes arrays of the host there (with torch), in blocks if they do not fit; results are
         on the host. None computes where the data is.
     keep_moments : bool, default=False
-        Keep the moments of the pairs, 2 d² numbers: all that `with_alpha` and `merge` need to learn again
-        without the data.
+        Keep the moments of the pairs, 2 d² numbers: all that `with_alpha`, `merge`, `partial_fit` and
+        `forget` need to learn again without the data.
 
     Attributes
     ----------
@@ -47,9 +59,9 @@ class MoveLabeled(LearnsAgain):
     mean_ : array of shape (d,)
     alpha_ : float
         The λ used.
-    moments_ : hubless.moments.Moments; only with `keep_moments`
+    moments_ : hubless.moments.Moments; only with `keep_moments`, or after `partial_fit`
         Sums over the pairs about the centre, in NumPy and float64.
-    mean_weight_ : float; only with `keep_moments`
+    mean_weight_ : float; where there are `moments_`
         How many objects the centre is the mean of, or the sum of their weights.
     n_singletons_ : int
         Objects without a target, alone in their class. They are moved all the same.
@@ -136,6 +148,16 @@ class MoveLabeled(LearnsAgain):
             found = problem.moments or moments_of_targets(*about, Z=points.Z)
             self._keep_moments(found, points.X, points.weights)
 
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        return Lesson(mean, self.n_targets)
+
+    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
+        moments = sums.moments if self.center else sums.moments.about(np.zeros_like(seen.mean))
+        problem = problem_of_moments(moments, sums.n_pairs)
+        self._keep(problem, moments.origin, np.empty(0, seen.dtype))
+        if self.keep_moments:
+            self.moments_, self.mean_weight_ = moments, float(seen.n)
+
     def _apply(self, points: Points) -> Points:
         W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
         return points._replace(Z=move(points.Z, W, mean))
@@ -203,6 +225,15 @@ class LabelRidge(Mover):
         targets = first_targets(points.targets, self.n_targets)
         problem = problem_of_targets(x, targets, points.weights, xp.zeros_like(self.mean_), Z=z)
         self.W_, _, self.alpha_ = learned(problem, self.mean_, check_alpha(self.alpha), X)
+
+    def _lesson(self, mean: np.ndarray) -> Lesson:
+        return Lesson(mean, self.n_targets, means=True, within=True)
+
+    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
+        self.mean_, self.means_ = seen.mean, sums.class_means(seen.sizes)
+        problem = problem_of_moments(sums.moments, sums.n_pairs)
+        like = np.empty(0, seen.dtype)
+        self.W_, _, self.alpha_ = learned(problem, self.mean_, check_alpha(self.alpha), like)
 
     def _inside(self, points: Points) -> Array:
         """z − m_y of each object."""

@@ -1,0 +1,51 @@
+"""How much may be held at once: a budget in bytes, and what of it is left for objects."""
+
+import os
+import re
+from typing import Any
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BASE = 450_000_000  # bytes of Python with its libraries, and of the products of a search
+MATRICES = 12  # d × d matrices of float64 that learning and solving hold
+COPIES = 4  # of the objects of a part that are held at once: read, ordered, moved, looked at
+
+
+def as_bytes(memory: Any) -> int:
+    """Bytes from a number or from a text as "2GB", "500 MB", "1.5GiB"."""
+    if isinstance(memory, bool) or not isinstance(memory, int | float | str):
+        raise ValueError(f'memory must be a number of bytes or a text as "2GB"; got {memory!r}.')
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", memory, re.IGNORECASE)
+        if found is None:
+            raise ValueError(f'memory must be a number of bytes or a text as "2GB"; got {memory!r}.')
+        number, unit, binary = found.groups()
+        size = UNITS[unit.lower()]
+        memory = float(number) * (1024 ** round(len(str(size)) / 3) if binary and size > 1 else size)
+    if not 0 < memory < 1 << 60:
+        raise ValueError(f'memory must be more than 0; got {memory!r}. Give a text as "2GB".')
+    return int(memory)
+
+
+def of_machine() -> int:
+    """Bytes of memory that this process may use: of the machine, or of the group that it is confined to."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(file) as told:
+                found.append(int(told.read()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return min(found)
+
+
+def rows_within(memory: int, n_columns: int, itemsize: int) -> int:
+    """How many objects a part may have; ValueError where the budget is below the least."""
+    least = BASE + MATRICES * 8 * n_columns**2
+    rows = (memory - least) // (COPIES * n_columns * itemsize)
+    needed = least + COPIES * n_columns * itemsize * 1024
+    if rows < 1024:
+        raise ValueError(
+            f"memory must be at least {needed / 1e6:,.0f} MB for {n_columns} columns: Python and its "
+            f"libraries take {BASE / 1e6:,.0f}; got {memory / 1e6:,.0f} MB."
+        )
+    return int(rows)

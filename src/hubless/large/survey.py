@@ -1,0 +1,231 @@
+"""A first look at labeled objects: what classes there are, where their middle is, what is wrong with them.
+
+Objects come in blocks, and blocks in parts: a file of a folder, or some rows of a file or an array. Whatever
+is wrong with a part is told by its name; a part that is left out is left out as a whole.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+class BadPart(ValueError):
+    """What is wrong with a part, and where."""
+
+
+class Block(NamedTuple):
+    """Some labeled objects, as they were read."""
+
+    part: str  # the part that it belongs to, as a user would name it
+    X: np.ndarray  # (n, d), float32 or float64
+    y: Any  # n labels
+    first: int = 0  # the number of its first row in the part
+    may_lack: bool = False  # whether a row may have no vector, and is NaN then
+    error: str = ""  # why it could not be read, where that was found out elsewhere
+
+
+class Skipped(NamedTuple):
+    """A part that was left out."""
+
+    part: str
+    why: str
+
+
+@dataclass
+class Survey:
+    """What was seen."""
+
+    n_columns: int
+    counts: dict[Any, int] = field(default_factory=dict)  # objects of each class
+    total: Any = 0.0  # (d,), float64, Σ x
+    n: int = 0
+    n_missing: int = 0  # rows without a vector or a label, which are not learned from
+    dtype: Any = np.float32  # of the finest objects
+    digests: list[str] = field(default_factory=list)  # of the content, part by part
+    lengths: list[int] = field(default_factory=list)  # objects, part by part; 0 for one that was left out
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def add(self, other: "Survey") -> None:
+        """Take in what was seen of another part."""
+        for label, count in other.counts.items():
+            self.counts[label] = self.counts.get(label, 0) + count
+        self.total = self.total + other.total
+        self.n, self.n_missing = self.n + other.n, self.n_missing + other.n_missing
+        self.dtype = np.result_type(self.dtype, other.dtype)
+        self.digests, self.lengths = self.digests + other.digests, self.lengths + other.lengths
+        self.skipped = self.skipped + other.skipped
+
+    def leave_out(self, part: str, error: Exception) -> None:
+        """Note that a part was left out, and why."""
+        why = str(error) if part in str(error) else f"{part}: {error}"
+        self.skipped, self.lengths = [*self.skipped, Skipped(part, why)], [*self.lengths, 0]
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes, sorted; (c,)."""
+        return np.array(sorted(self.counts))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Objects of each class, in the order of `classes`; int64 (c,)."""
+        return np.array([self.counts[label] for label in sorted(self.counts)], dtype=np.int64)
+
+    @property
+    def mean(self) -> np.ndarray:
+        return np.asarray(self.total / max(1, self.n))
+
+    @property
+    def digest(self) -> str:
+        """What stands for the content of all parts, in their order."""
+        return hashlib.sha256("\n".join(self.digests).encode()).hexdigest()
+
+    def check(self) -> None:
+        """Refuse what nothing can be learned from."""
+        if len(self.counts) < 2:
+            told = f"; {len(self.skipped)} parts were left out" if self.skipped else ""
+            raise ValueError(
+                f"there must be objects of two classes or more; got {self.n:,} objects of "
+                f"{len(self.counts)}{told}."
+            )
+
+
+def survey_part(blocks: Iterable[Block], n_columns: int, *, texts: bool, may_miss: bool) -> Survey:
+    """Look at all blocks of one part; BadPart says what is wrong with it.
+
+    Parameters
+    ----------
+    texts : whether labels are compared as texts, as those of a store are
+    may_miss : whether rows may lack a label, as those of a store may
+    """
+    seen, digest = Survey(n_columns), hashlib.sha256()
+    for block in blocks:
+        X, labels = clean(block, n_columns, texts=texts, may_miss=may_miss)
+        seen.n_missing += len(block.X) - len(X)
+        if not len(X):
+            continue
+        classes, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(classes.tolist(), counts.tolist(), strict=True):
+            seen.counts[label] = seen.counts.get(label, 0) + count
+        seen.total = seen.total + X.sum(axis=0, dtype=np.float64)
+        seen.n, seen.dtype = seen.n + len(X), np.result_type(seen.dtype, X.dtype)
+        digest.update(np.ascontiguousarray(X).data)
+        digest.update("\x00".join(map(str, labels.tolist())).encode("utf-8", "surrogatepass"))
+    seen.digests, seen.lengths = [digest.hexdigest()], [seen.n]
+    return seen
+
+
+def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The objects of a block that can be learned from, and their labels; BadPart where one is not as it must.
+
+    Returns
+    -------
+    X : array of shape (m, d); labels : array of shape (m,), of texts or numbers
+    """
+    X = block.X
+    if block.error:
+        raise BadPart(block.error)
+    if X.ndim != 2 or X.shape[1] != n_columns:
+        raise BadPart(
+            f"{block.part} has vectors of {X.shape[-1] if X.ndim == 2 else X.shape} columns, the others "
+            f"{n_columns}."
+        )
+    if len(block.y) != len(X):
+        raise BadPart(f"{block.part} has {len(X):,} vectors and {len(block.y):,} labels.")
+    labels, known = labels_of(block, texts=texts, may_miss=may_miss)
+    sums = X.sum(axis=1, dtype=np.float64)  # finite only if all terms are
+    strange = ~np.isfinite(sums)
+    if strange.any():
+        lacking = np.isnan(X).all(axis=1) if block.may_lack else np.zeros(len(X), dtype=bool)
+        strange = ~np.isfinite(X).all(axis=1) & ~lacking
+        if strange.any():
+            row = int(np.argmax(strange))
+            told = "NaN" if np.isnan(X[row]).any() else "an infinite number"
+            raise BadPart(
+                f"row {block.first + row:,} of {block.part} has {told} in its vector. Repair or remove the "
+                "row, or leave such parts out (skip_bad=True, --skip-bad)."
+            )
+        known = known & ~lacking
+    return (X, labels) if known.all() else (X[known], labels[known])
+
+
+def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Labels as an array, and which of them are there."""
+    y = block.y
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iubU" and y.ndim == 1:
+        known = y != "" if y.dtype.kind == "U" and may_miss else np.ones(len(y), dtype=bool)
+        return (y.astype(str) if texts else y), known
+    values: Sequence[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
+    known = np.array([not _is_missing(value) for value in values], dtype=bool)
+    if not known.all() and not may_miss:
+        row = int(np.argmin(known))
+        raise BadPart(f"row {block.first + row:,} of {block.part} has no label; got {values[row]!r}.")
+    for row in np.flatnonzero(known).tolist():
+        if not _is_label(values[row]):
+            raise BadPart(
+                f"Unknown label type: row {block.first + row:,} of {block.part} has {values[row]!r:.60} "
+                f"({type(values[row]).__name__}). Labels are texts, whole numbers or truth values."
+            )
+    if texts:
+        return np.array(
+            [str(value) if there else "" for value, there in zip(values, known, strict=True)]
+        ), known
+    found = np.array(values) if values else np.zeros(0, dtype=np.int64)
+    if found.dtype.kind == "O" or len({isinstance(value, str) for value in values}) > 1:
+        raise BadPart(f"Unknown label type: {block.part} has texts and numbers as labels; give one kind.")
+    return found, known
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for no label."""
+    return value is None or (isinstance(value, str) and value == "") or value is not value or value != value
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can name a class."""
+    return isinstance(value, str) or (isinstance(value, NUMBERS) and float(value).is_integer())
+
+
+class Look(NamedTuple):
+    """How a source is looked at."""
+
+    texts: bool
+    may_miss: bool
+    skip_bad: bool
+
+
+def survey_all(
+    parts: Iterable[tuple[str, Callable[[], Iterable[Block]]]],
+    n_columns: int,
+    look: Look,
+    seen_rows: Callable[[int], Any],
+) -> Survey:
+    """Look at all parts, in order; a bad one is raised, or left out and told."""
+    whole = Survey(n_columns)
+    for name, blocks in parts:
+
+        def counted(blocks: Callable[[], Iterable[Block]] = blocks) -> Iterable[Block]:
+            for block in blocks():
+                yield block
+                seen_rows(len(block.X))
+
+        try:
+            seen = survey_part(counted(), n_columns, texts=look.texts, may_miss=look.may_miss)
+            _check_kind(whole, seen, name)
+            whole.add(seen)
+        except (OSError, ValueError) as error:
+            whole.leave_out(name, error)
+            if not look.skip_bad:
+                raise BadPart(whole.skipped[-1].why) from error
+    return whole
+
+
+def _check_kind(whole: Survey, seen: Survey, name: str) -> None:
+    """Refuse texts as labels where there were numbers before, and numbers where there were texts."""
+    kinds = {isinstance(label, str) for label in [*list(whole.counts)[:1], *list(seen.counts)[:1]]}
+    if len(kinds) > 1:
+        raise BadPart(f"Unknown label type: {name} has other labels than those before it: texts, or numbers.")

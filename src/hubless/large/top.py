@@ -1,0 +1,106 @@
+"""Neighbours among objects in blocks: the nearest of each block, and of these the nearest."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..hubness import Hubness, of_occurrence
+from ..ranking import differences
+from ..topk import search
+from ..vote import distance_weights, probabilities, vote
+
+
+class Top(NamedTuple):
+    """The nearest objects of each of m queries, nearest first."""
+
+    squared: np.ndarray  # (m, k), float64, inf where there is none
+    rows: np.ndarray  # (m, k), int64, their numbers, -1 where there is none
+    codes: np.ndarray | None  # (m, k), their classes
+
+
+def top_of_block(queries: Any, objects: Any, codes: Any, first: int, k: int) -> Top:
+    """The k nearest of one block of objects, whose first has the number `first`."""
+    queries, objects = np.asarray(queries), np.asarray(objects)
+    wanted = min(k, len(objects))
+    if not wanted or not len(queries):
+        none = np.full((len(queries), k), -1, dtype=np.int64)
+        return Top(np.full(none.shape, np.inf), none, None if codes is None else none)
+    found = search(queries, objects, wanted, return_distance=False)
+    rows = np.repeat(np.arange(len(queries)), wanted)
+    squared = differences(queries, objects, rows, found.reshape(-1)).reshape(found.shape)
+    spare = ((0, 0), (0, k - wanted))
+    return Top(
+        np.pad(squared, spare, constant_values=np.inf),
+        np.pad(found + first, spare, constant_values=-1),
+        None if codes is None else np.pad(np.asarray(codes)[found], spare, constant_values=-1),
+    )
+
+
+def top_of_all(found: Sequence[Top]) -> Top:
+    """The nearest of several blocks; of equal ones that of the lower number."""
+    squared = np.concatenate([top.squared for top in found], axis=1)
+    index = np.concatenate([top.rows for top in found], axis=1)
+    order = np.lexsort((index, squared), axis=1)[:, : found[0].squared.shape[1]]
+    codes = None
+    if found[0].codes is not None:
+        codes = np.take_along_axis(np.concatenate([top.codes for top in found], axis=1), order, axis=1)
+    return Top(np.take_along_axis(squared, order, axis=1), np.take_along_axis(index, order, axis=1), codes)
+
+
+def without_self(top: Top, first: int) -> Top:
+    """One neighbour less of each query: itself, an object with its number, or else the last."""
+    own = first + np.arange(len(top.rows))
+    last = np.arange(top.rows.shape[1]) == top.rows.shape[1] - 1
+    drop = top.rows == own[:, None]
+    drop |= ~drop.any(axis=1)[:, None] & last
+    m, k = top.rows.shape
+    squared, rows, codes = (None if part is None else part[~drop].reshape(m, k - 1) for part in top)
+    assert squared is not None
+    assert rows is not None
+    return Top(squared, rows, codes)
+
+
+def distances_of(top: Top, dtype: Any) -> np.ndarray:
+    """‖x − z‖ of queries and their neighbours."""
+    return np.sqrt(top.squared).astype(dtype)
+
+
+def rows_of(top: Top) -> np.ndarray:
+    return top.rows
+
+
+def winners_of(top: Top, classes: np.ndarray, by_distance: bool, dtype: Any) -> np.ndarray:
+    """Classes that the neighbours vote for."""
+    return np.asarray(classes[vote(*_votes(top, by_distance, dtype))])
+
+
+def shares_of(top: Top, n_classes: int, by_distance: bool, dtype: Any) -> np.ndarray:
+    """Shares of the votes of each class; (m, classes)."""
+    labels, weights = _votes(top, by_distance, dtype)
+    return np.asarray(probabilities(labels, n_classes, weights, dtype=dtype))
+
+
+def _votes(top: Top, by_distance: bool, dtype: Any) -> tuple[Any, Any]:
+    assert top.codes is not None
+    return top.codes, distance_weights(distances_of(top, dtype)) if by_distance else None
+
+
+# --- how often objects are found ---------------------------------------------------------------------------
+
+
+def occurrence_in(index: np.ndarray, first: int, last: int) -> np.ndarray:
+    """N_k of the objects first … last − 1 over some queries; int64."""
+    here = index[(index >= first) & (index < last)] - first
+    return np.bincount(here, minlength=last - first)
+
+
+def sum_of_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return np.sum(arrays, axis=0)
+
+
+def measures_of(occurrences: Sequence[np.ndarray], k: int, n_queries: int) -> Hubness:
+    """Every measure of hubness, without the numbers of each object, which are many."""
+    found = of_occurrence(np.concatenate(occurrences), None, k, n_queries)
+    return replace(found, occurrence=None)
