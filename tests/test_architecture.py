@@ -30,9 +30,18 @@ ROWS = [
     {"stores.files", "stores.arrow", "stores.faiss"},
     {"stores.opening"},
     {"moments"},
+    {"large.__init__", "large.memory", "large.partition", "large.plan", "large.sampling", "large.survey"},
+    {"large.lesson", "large.top"},
+    {"large.checkpoints"},
+    {"large.stream"},
+    {"large.sources", "large.tasks", "distributed.engine"},
+    {"distributed.learn"},
+    {"distributed.search", "distributed.files"},
+    {"distributed.classify", "distributed.__init__"},
     {"movers.linear", "movers.points"},
     {"movers.mover"},
     {"movers.again"},
+    {"movers.life"},
     {
         "movers.ridge",
         "movers.prototypes",
@@ -42,18 +51,19 @@ ROWS = [
         "movers.chain",
     },
     {"movers.__init__"},
+    {"large.fit"},
     {"selection", "candidates", "plain"},
     {"trial", "state", "model_files"},
     {"index.__init__", "index.repair"},
     {"index.collection", "index.hooks", "index.stream"},
     {"index.pairs"},
-    {"index.doctor", "index.evaluate", "index.held_out", "index.recall"},
+    {"index.doctor", "index.evaluate", "index.held_out", "index.recall", "index.life"},
     {"index.predict"},
     {"race"},
     {"classifier", "transformer", "baselines.mahalanobis"},
     {"classifier_cv", "baselines.lmnn", "baselines.itml", "baselines.dml_eig"},
     {"baselines.nca", "index.learn"},
-    {"baselines.__init__", "index.rehearsal"},
+    {"baselines.__init__", "index.rehearsal", "index.large"},
     {"report.__init__", "report.shown", "report.places", "report.atlas", "report.choice"},
     {"report.figures", "report.page"},
     {"report.details"},
@@ -78,7 +88,7 @@ ROWS = [
     {"plot.__init__"},
     {"demo"},
     {"cli.options"},
-    {"cli.report_verbs", "cli.switch_verbs", "cli.paper_verbs"},
+    {"cli.fit_verb", "cli.report_verbs", "cli.switch_verbs", "cli.life_verbs", "cli.paper_verbs"},
     {"cli.index_verbs"},
     {"cli.__init__"},
     {"__main__"},
@@ -132,6 +142,18 @@ def test_nobody_imports_torch_and_only_two_files_name_it(file):
         names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
         attributes = {node.attr for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Attribute)}
         assert not any("torch" in name for name in names | attributes)
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_dask_is_named_in_its_folder_alone(file):
+    strings = {
+        node.value
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    needed = {"dask.array", "dask.dataframe", "distributed"} & strings
+    assert not {"dask", "distributed"} & set(imported_packages(file))  # users without Dask import all files
+    assert file.parent.name == "distributed" or not needed
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, convert, namespace, to_numpy
+from .arrays import Array, convert, is_dask, namespace, to_numpy
 from .devices import host_like, to_device, to_host
 from .inputs import (
     check_choice,
@@ -17,7 +17,7 @@ from .inputs import (
     check_weights,
 )
 from .movers import MoveLabeled, Mover
-from .movers.mover import as_asked
+from .movers.mover import as_asked, refuse_on_dask
 from .movers.points import Points
 from .neighbors import check_neighbors
 from .targets import Labeled, labeled_objects
@@ -53,9 +53,13 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
 
     def _search(self, X: Any, k: int | None, return_distance: bool, method: str) -> Any:
         check_is_fitted(self)
-        X = as_asked(check_points(self, X, method=method, like=self.moved_), self.mover_.exit_)
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
+        if self._is_on_dask(X):
+            from .distributed import classify
+
+            return classify.kneighbors(self, X, k, return_distance)
+        X = as_asked(check_points(self, X, method=method, like=self.moved_), self.mover_.exit_)
         X, moved = to_device(X, self.device), to_device(self.moved_, self.device)
         return host_like(search(X, moved, k, return_distance=return_distance), self.device)
 
@@ -73,20 +77,44 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         -------
         classes : array of shape (n_queries,)
         """
+        if self._is_on_dask(X, neighbors):
+            return self._on_dask(X, neighbors, shares=False)
         winners = vote(*self._votes(X, neighbors, "predict"))
         winners = convert(winners, self.classes_)
         return namespace(self.classes_).take(self.classes_, winners)
 
     def predict_proba(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """Share of the votes of each class, in the order of `classes_`; shape (n_queries, n_classes)."""
+        if self._is_on_dask(X, neighbors):
+            return self._on_dask(X, neighbors, shares=True)
         labels, weights = self._votes(X, neighbors, "predict_proba")
         return probabilities(labels, self.classes_.shape[0], weights, dtype=self.moved_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
         """Accuracy on queries X of classes y; `neighbors` as in `predict`."""
+        if self._is_on_dask(X, neighbors):
+            from .distributed import classify
+
+            refuse_on_dask(sample_weight=sample_weight)
+            return classify.accuracy(self.predict(X, neighbors=neighbors), y)
         found = to_numpy(self.predict(X, neighbors=neighbors))
         weights = None if sample_weight is None else to_numpy(sample_weight)
         return float(accuracy_score(to_numpy(y), found, sample_weight=weights))
+
+    def _is_on_dask(self, *given: Any) -> bool:
+        """Whether queries, or the objects, are on Dask."""
+        return any(is_dask(value) for value in (*given, getattr(self, "moved_", None)))
+
+    def _on_dask(self, X: Any, neighbors: Any, *, shares: bool) -> Any:
+        """Classes, or shares of the votes: Dask arrays for queries on Dask, else NumPy arrays."""
+        from .distributed import classify
+
+        check_is_fitted(self)
+        check_choice("weights", self.weights, VOTES)
+        refuse_on_dask(neighbors=neighbors)
+        k = self._n_neighbors()
+        _check_enough(k, self.moved_.shape[0])
+        return classify.predict(self, X, k, shares=shares)
 
     def _votes(self, X: Any, neighbors: Any, method: str) -> tuple[Array, Array | None]:
         """Classes of the neighbours of each query and their weights; both of shape (n_queries, k)."""
@@ -136,15 +164,18 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         mover.classes_, mover.n_singletons_ = classes, labeled.n_without_target()
         for name in {"n_features_in_", "feature_names_in_"} & self.__dict__.keys():
             setattr(mover, name, getattr(self, name))
+        self._keep(mover, classes, labeled.weights, moved, labeled.codes)
+        if self.device is not None:
+            to_host(self)
+
+    def _keep(self, mover: Mover, classes: Array, weights: Array | None, moved: Array, codes: Array) -> None:
         self.classes_, self.mover_, self.moved_ = classes, mover, moved
         for name in ("W_", "mean_", "alpha_"):  # of the paper's mover; those of an earlier fit go
             self.__dict__.pop(name, None)
             if isinstance(mover, MoveLabeled):
                 setattr(self, name, getattr(mover, name))
-        self.codes_, self.weights_ = labeled.codes, labeled.weights
+        self.codes_, self.weights_ = codes, weights
         self.n_singletons_ = mover.n_singletons_
-        if self.device is not None:
-            to_host(self)
 
 
 class MoveLabeledClassifier(MovedNeighbors):
@@ -236,12 +267,25 @@ class MoveLabeledClassifier(MovedNeighbors):
         k = check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, VOTES)
         mover = self._check_mover()
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, targets, mover)
         X = check_points(self, X, min_rows=2)
         X = to_device(X, self.device, whole=not isinstance(mover, MoveLabeled))
         classes, codes = check_labels(y, X)
         labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, mover._width())
         _check_enough(k, labeled.X.shape[0])
         self._store(classes, labeled, mover)
+        return self
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, targets: Any, mover: Mover) -> Any:
+        from .distributed.classify import stored
+
+        refuse_on_dask(sample_weight=sample_weight, targets=targets, device=self.device)
+        seen = mover._learn_on_dask(X, y)
+        _check_enough(self._n_neighbors(), seen.n)
+        self.n_features_in_ = seen.n_columns
+        self.__dict__.pop("feature_names_in_", None)
+        self._keep(mover, seen.classes, None, *stored(X, y, mover, seen))
         return self
 
     def _check_mover(self) -> Mover:

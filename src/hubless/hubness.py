@@ -163,10 +163,15 @@ def measure_hubness(
                 f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."
             )
         bad = bad_k_occurrence(neighbors, object_labels, query_labels)
+    return of_occurrence(occurrence, bad, int(neighbors.shape[1]), int(neighbors.shape[0]))
+
+
+def of_occurrence(occurrence: Array, bad: Array | None, k: int, n_queries: int) -> Hubness:
+    """Every measure from N_k, and from the bad N_k where they are known."""
     return Hubness(
-        k=int(neighbors.shape[1]),
-        n_queries=int(neighbors.shape[0]),
-        n_objects=n_objects,
+        k=k,
+        n_queries=n_queries,
+        n_objects=int(occurrence.shape[0]),
         skewness=skewness(occurrence),
         antihub_share=antihub_share(occurrence),
         largest_occurrence=largest_occurrence(occurrence),

@@ -3,21 +3,18 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .. import model_dir
 from ..classifier import MovedNeighbors
-from ..index.collection import collect
 from ..index.doctor import diagnose
 from ..index.export import FORMS, export
-from ..index.learn import learn_from_labels, learn_from_pairs
-from ..index.pairs import judged
 from ..index.predict import predict
 from ..index.preview import FETCHED, preview
 from ..index.stream import move_arrow, move_lines
 from ..stores.store import StoreError
+from . import fit_verb
 from .options import (
     SOURCE,
     Verbs,
@@ -38,7 +35,15 @@ from .report_verbs import add_drawing, asked_of, check_outputs, drawn, shown_col
 
 def add_verbs(verbs: Verbs) -> None:
     """All of them, in the order in which a user meets them."""
-    for add in (_add_doctor, _add_fit, _add_evaluate, _add_preview, _add_predict, _add_move, _add_export):
+    for add in (
+        _add_doctor,
+        fit_verb.add_verbs,
+        _add_evaluate,
+        _add_preview,
+        _add_predict,
+        _add_move,
+        _add_export,
+    ):
         add(verbs)
 
 
@@ -63,68 +68,6 @@ def _add_doctor(verbs: Verbs) -> None:
 def _doctor(options: argparse.Namespace) -> None:
     asked = None if options.queries is None else vectors_of(queries_of(options))[0]
     show(options, diagnose(source_of(options), queries=asked, text=options.text, k=options.k))
-
-
-def _add_fit(verbs: Verbs) -> None:
-    verb = add_verb(
-        verbs,
-        "fit",
-        "learn how to move the items of an index, from their labels or from queries and their answers",
-        _fit,
-        [
-            "hubless fit index.faiss --items items.csv --labels category -o model",
-            "hubless fit docs.npy --metric cosine --items docs.csv --id doc_id --pairs qrels.tsv \\",
-            "    --queries queries.npy --query-items queries.json -o model",
-        ],
-        "Parameters are chosen on held-out queries; not to move is among the choices.",
-    )
-    add_source(verb)
-    kind = verb.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--labels", metavar="COLUMN", help="column with the class of each item")
-    kind.add_argument("--pairs", type=Path, metavar="FILE", help="judgements: query-id, corpus-id, score")
-    add_queries(verb, required=False)
-    verb.add_argument(
-        "-o", "--out", default="model", metavar="MODEL", help="folder to write (default: model)"
-    )
-    verb.add_argument(
-        "--mover",
-        choices=("auto", "ridge"),
-        default="auto",
-        help="from labels: the best of many, or the paper's",
-    )
-    verb.add_argument("--seed", type=int, default=0, help="of the folds (default: 0)")
-
-
-def _fit(options: argparse.Namespace) -> None:
-    store = source_of(options)
-    if options.labels is not None:
-        items = collect(store, [options.labels], progress=None)
-        model = learn_from_labels(items, options.labels, mover=options.mover, random_state=options.seed)
-    else:
-        if options.queries is None:
-            raise StoreError("--pairs needs the vectors of its queries: --queries SOURCE.")
-        items = collect(store, progress=None)
-        pairs, left_out = judged(queries_of(options), options.pairs, items)
-        model = learn_from_pairs(items, pairs, random_state=options.seed, progress=None)
-        model.facts["learned"]["pairs left out"] = left_out
-    model_dir.save(model, options.out)
-    learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
-    result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
-    show(options, result, _fit_words(options, learned))
-
-
-def _fit_words(options: argparse.Namespace, learned: dict[str, Any]) -> str:
-    lines = [f"{options.out}: {learned['mover']}", learned["chosen by"]]
-    if learned.get("pairs left out"):
-        lines.append(f"{learned['pairs left out']} pairs were left out: their query or item is not there.")
-    moves = not learned["mover"].startswith(("Stay", "not to move"))
-    lines.append(
-        f"next: hubless preview {options.out} {options.source} …, then hubless apply {options.out} "
-        f"{options.source} -o NAME"
-        if moves
-        else "Moving does not help measurably here: keep the index as it is."
-    )
-    return "\n".join(lines)
 
 
 def _add_evaluate(verbs: Verbs) -> None:

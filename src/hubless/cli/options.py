@@ -2,7 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeAlias
@@ -65,6 +66,29 @@ def add_queries(verb: Any, required: bool = True) -> None:
     verb.add_argument(
         "--query-items", type=Path, metavar="FILE", help="table with a row per query, for files"
     )
+
+
+def add_dask(verb: Any) -> None:
+    """Whether a cluster does the work."""
+    verb.add_argument(
+        "--dask",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="let a running Dask cluster do it, as tcp://host:8786; without an address one is started here",
+    )
+
+
+@contextmanager
+def cluster_of(options: argparse.Namespace) -> Iterator[bool]:
+    """The cluster that was asked for, as long as it is needed; whether one was."""
+    if options.dask is None:
+        yield False
+        return
+    from ..distributed.engine import cluster
+
+    with cluster(options.dask):
+        yield True
 
 
 def source_of(options: argparse.Namespace) -> Store:

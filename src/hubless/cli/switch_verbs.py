@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from ..index.apply import apply, promote, rollback, status
-from .options import Verbs, add_source, add_verb, model_of, show, source_of
+from .options import Verbs, add_dask, add_source, add_verb, cluster_of, model_of, show, source_of
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -32,10 +32,14 @@ def _add_apply(verbs: Verbs) -> None:
     verb.add_argument(
         "-o", "--out", required=True, metavar="TARGET", help="file, table or collection to make"
     )
+    add_dask(verb)
 
 
 def _apply(options: argparse.Namespace) -> None:
-    found = apply(model_of(options.model), source_of(options), options.out, progress=None)
+    with cluster_of(options) as on_dask:
+        found = apply(
+            model_of(options.model), source_of(options), options.out, progress=None, on_dask=on_dask
+        )
     lines = [
         f"{found['target']}: {found['rows']:,} rows, {found['written']:,} written and {found['removed']:,} "
         f"removed in this run.",

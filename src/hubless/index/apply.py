@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..movers import Stay
+from ..stores.file_store import FileStore
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
 from .collection import are_unit, collect, space_of
 from .recall import compare_recall
@@ -16,10 +17,13 @@ from .repair import Repair
 PASSES = 5  # over blue, while others write to it
 
 
-def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = False) -> dict[str, Any]:
+def apply(
+    model: Repair, blue: Store, name: str, *, progress: bool | None = False, on_dask: bool = False
+) -> dict[str, Any]:
     """Build the store `name` beside blue, with every vector moved; blue is read and nothing else.
 
-    Run it again after anything went wrong, or after rows were added: it writes what is missing.
+    Run it again after anything went wrong, or after rows were added: it writes what is missing. `on_dask`
+    lets the workers of the current client move and write the files, which they must see.
 
     Returns
     -------
@@ -39,7 +43,8 @@ def apply(model: Repair, blue: Store, name: str, *, progress: bool | None = Fals
         clean = False
         while not clean and passes < (1 if green.written_at_once else PASSES):
             state, passes = state if passes == 0 else blue.state(), passes + 1
-            wrote, strange = _write(model, blue, green, facts.count, progress)
+            write = _write_on_dask if on_dask else _write
+            wrote, strange = write(model, blue, green, facts.count, progress)
             gone = 0 if green.written_at_once else _remove(blue, green)
             written, removed, clean = written + wrote, removed + gone, not wrote and not gone
         if green.written_at_once and blue.state() != state:
@@ -202,27 +207,35 @@ def _check_metric(model: Repair, blue: Store, asked: str, batches: Iterable[Batc
     return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1."]
 
 
-def _moved(model: Repair, batch: Batch) -> np.ndarray:
-    labels = None if model.label is None else batch.columns[model.label]
-    return model.move(batch.vectors, batch.ids.tolist(), labels)
-
-
 def _write(model: Repair, blue: Store, green: Store, count: int, progress: bool | None) -> tuple[int, int]:
     """Rows that were written, and items of a class that the model does not know."""
     written = strange = 0
-    columns = () if model.label is None else (model.label,)
     hidden = None if progress is None else not progress  # None: shown on a terminal
     with tqdm(total=count, unit=" rows", disable=hidden, leave=False) as bar:
-        for batch in blue.batches(columns):
-            moved = _moved(model, batch)
+        for batch in blue.batches(model.columns):
+            moved = model.move_batch(batch)
             stale = green.stale(batch, moved)
             if stale.any():
                 green.write(batch.take(stale), moved[stale])
             written += int(stale.sum())
-            if model.label is not None:
-                strange += int((~model.knows(batch.columns[model.label])).sum())
+            strange += model.n_strange(batch)
             bar.update(len(batch.ids))
     return written, strange
+
+
+def _write_on_dask(
+    model: Repair, blue: Store, green: Store, count: int, progress: bool | None
+) -> tuple[int, int]:
+    """The same, by the workers of a cluster."""
+    from ..distributed.files import write_moved
+
+    if not isinstance(green, FileStore):
+        raise StoreError(f"{blue.name} is written by one process: leave --dask out.")
+    if green.is_done():
+        return 0, 0
+    hidden = None if progress is None else not progress
+    with tqdm(unit=" parts", desc="move", disable=hidden, leave=False) as bar:
+        return write_moved(model, blue, green, bar)
 
 
 def _remove(blue: Store, green: Store) -> int:

@@ -96,17 +96,8 @@ def collect(
 
     With `may_harm`, items that are compared by inner product are taken as if by L2: to show the harm.
     """
-    facts, mark = store.facts(), store.mark()
-    if mark is not None:
-        raise StoreError(
-            f"{store.name} is already moved, by model {mark.model[:12]}, and nothing is moved twice. Give "
-            f"the original: {mark.original or mark.source}."
-        )
-    if not facts.is_exact:
-        raise StoreError(
-            f"{store.name} ({facts.kind}) keeps its vectors quantised: what it gives back is not what was "
-            "put in, and nothing should be learned from it. Give the file of original vectors."
-        )
+    facts = store.facts()
+    check_original(store, facts)
     ids, vectors = [], []
     values: dict[str, list[Any]] = {name: [] for name in columns}
     hidden = None if progress is None else not progress
@@ -130,6 +121,22 @@ def collect(
         X = unit(X)
     whole = Collection(store.name, facts, metric, names, X, values, 0)
     return whole if there.all() else replace(whole.take(there), missing=int((~there).sum()))
+
+
+def check_original(store: Store, facts: Facts) -> str:
+    """The metric of a store that can be learned from; StoreError where it was moved, or is not exact."""
+    mark = store.mark()
+    if mark is not None:
+        raise StoreError(
+            f"{store.name} is already moved, by model {mark.model[:12]}, and nothing is moved twice. Give "
+            f"the original: {mark.original or mark.source}."
+        )
+    if not facts.is_exact:
+        raise StoreError(
+            f"{store.name} ({facts.kind}) keeps its vectors quantised: what it gives back is not what was "
+            "put in, and nothing should be learned from it. Give the file of original vectors."
+        )
+    return facts.metric or "l2"
 
 
 def read_all(store: Store) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..movers import Mover
 from ..state import describe
+from ..stores.store import Batch
 
 METRICS = ("l2", "cosine")  # inner product of unit vectors is cosine
 
@@ -120,6 +121,20 @@ class Repair:
         moved = np.asarray(moved, dtype=Z.dtype)
         moved = unit(moved) if self.metric == "cosine" else moved
         return moved if self.own is None else self._step(moved, self.own, ids)
+
+    def move_batch(self, batch: Batch) -> np.ndarray:
+        """Where the items of a batch go, which has the column of classes where that is asked for."""
+        labels = None if self.label is None else batch.columns[self.label]
+        return self.move(batch.vectors, batch.ids.tolist(), labels)
+
+    def n_strange(self, batch: Batch) -> int:
+        """Items of a batch that stay, since their class is not known."""
+        return 0 if self.label is None else int((~self.knows(batch.columns[self.label])).sum())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a batch must have to be moved."""
+        return () if self.label is None else (self.label,)
 
     def _by_class(self, Z: np.ndarray, labels: Any) -> np.ndarray:
         """Moved by a mover that asks for classes; they are texts where it learned from texts."""

@@ -1,0 +1,167 @@
+"""Stores that are files, on Dask: workers read them, learn from them, and write moved copies.
+
+The files must be where every worker sees them, under the same path.
+"""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..large.sources import OfStore, Prepared
+from ..large.survey import Block, Look
+from ..stores.file_store import FileStore
+from ..stores.files import NpyFile, Parts
+from ..stores.opening import open_store
+from ..stores.rows import as_float, write_at
+from ..stores.store import Batch, Store, StoreError, need
+from .engine import compute
+from .learn import Blocks
+
+BLOCK = 1 << 26  # bytes of a block
+
+
+class Place(NamedTuple):
+    """What opens a file again on a worker, and tells whether it is the same still."""
+
+    path: str
+    options: tuple[tuple[str, Any], ...]
+    written: int  # when it was last written to
+
+    @staticmethod
+    def of(store: FileStore) -> "Place":
+        items = None if store.items is None else str(Path(store.items).resolve())
+        options = {"vector": store.vector, "id": store.id, "metric": store.metric, "items": items}
+        return Place(str(store.path), tuple(options.items()), os.stat(store.path).st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def opened(place: Place) -> Any:
+    """The store of a place, opened once by a worker."""
+    return open_store(place.path, **dict(place.options))
+
+
+def files_of(store: Store) -> list[FileStore]:
+    """The files of a store; StoreError where it is none that workers could read on their own."""
+    pieces = list(store.pieces())
+    files = [piece for piece in pieces if isinstance(piece, FileStore)]
+    if len(files) != len(pieces) or any(isinstance(piece, Parts) for piece in files):
+        raise StoreError(
+            f"{store.name} cannot be read by many workers at once: give .npy, Parquet or Arrow files, or a "
+            "folder of them with the labels in a column; or leave --dask out."
+        )
+    return files
+
+
+def blocks_of_store(store: Store, label: str, prepared: Prepared | None, *, skip_bad: bool = False) -> Blocks:
+    """Labeled items of files, in blocks that workers read."""
+    delayed, facts = need("dask", "dask").delayed, OfStore.facts_of(store)
+    size = max(1, BLOCK // (facts.dimension * (8 if facts.dtype == "float64" else 4)))
+    blocks, names = [], []
+    files = files_of(store)
+    for file in files:
+        count = _count(file)
+        for start in range(0, max(1, count), size):
+            last = min(start + size, count)
+            name = (
+                file.name
+                if len(files) > 1 and count <= size
+                else f"rows {start:,} to {last - 1:,} of {file.name}"
+            )
+            place = Place.of(file)
+            blocks.append(delayed(read_block)(place, name, start, last, label, prepared))
+            names.append(name)
+    return Blocks(blocks, names, facts.dimension, Look(texts=True, may_miss=True, skip_bad=skip_bad))
+
+
+def _count(file: FileStore) -> int:
+    """Rows of a file; 0 where it cannot be read, which reading it says."""
+    try:
+        return file.facts().count
+    except (OSError, ValueError):
+        return 0
+
+
+def read_block(
+    place: Place, name: str, start: int, last: int, label: str, prepared: Prepared | None
+) -> Block:
+    """Some rows of a file; where they cannot be read, the block says why."""
+    try:
+        store = opened(place)
+        rows = store._opened()
+        part = slice(start, max(last, rows.facts.count if last == 0 else last))
+        X, labels = as_float(rows.read(part)), store._columns([label], part)[label]
+    except (OSError, ValueError) as error:
+        return Block(name, np.empty((0, 0)), [], error=str(error))
+    may_lack = store.may_lack_vectors or prepared is not None
+    return Block(name, X if prepared is None else prepared(X), labels, start, may_lack)
+
+
+# --- to move -----------------------------------------------------------------------------------------------
+
+
+def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int]:
+    """Let workers write a moved copy, a part or some rows each; rows, and items of a class not known."""
+    delayed = need("dask", "dask").delayed
+    shared, path = delayed(model, pure=False), green._part()
+    if isinstance(blue, Parts):
+        path.mkdir()
+        blue.copy_others(path)
+        tasks = [
+            delayed(move_part)(shared, Place.of(part), str(path / part.path.name), green._begun)
+            for part in blue.parts()
+        ]
+    elif isinstance(blue, NpyFile):
+        facts, row = blue.facts(), blue.facts().dimension * np.dtype(blue.facts().dtype).itemsize
+        with path.open("wb") as file:
+            blue.write_head(file)
+            first = file.tell()
+            file.truncate(first + facts.count * row)
+        size = max(1, BLOCK // row)
+        tasks = [
+            delayed(move_rows)(
+                shared, Place.of(blue), str(path), first, start, min(start + size, facts.count)
+            )
+            for start in range(0, facts.count, size)
+        ]
+    else:
+        raise StoreError(
+            f"{blue.name} cannot be written by many workers: give .npy or a folder of parts, or leave --dask "
+            "out."
+        )
+    bar.reset(len(tasks))
+    written, strange = compute(delayed(np.sum)(tasks, axis=0), tasks, bar) if tasks else (0, 0)
+    return int(written), int(strange)
+
+
+def move_part(model: Any, place: Place, path: str, mark: Any) -> tuple[int, int]:
+    """Write the moved copy of one part."""
+    store, made = opened(place), Path(path).with_name(f".{os.getpid()}-{Path(path).name}")
+    store._begun, count, strange = mark, 0, 0
+    try:
+        with store._writer(store, made) as append:
+            for batch in store.batches(model.columns):
+                append(batch, model.move_batch(batch))
+                count += len(batch.ids)
+                strange += model.n_strange(batch)
+        os.replace(made, path)
+    finally:
+        made.unlink(missing_ok=True)
+    return count, strange
+
+
+def move_rows(model: Any, place: Place, path: str, first: int, start: int, last: int) -> tuple[int, int]:
+    """Write some moved rows of a matrix into their place."""
+    store = opened(place)
+    part, rows = slice(start, last), store._opened()
+    batch = Batch(store._all_ids()[part], as_float(rows.read(part)), store._columns(model.columns, part))
+    moved = np.ascontiguousarray(model.move_batch(batch), dtype=rows.facts.dtype)
+    file = os.open(path, os.O_WRONLY)
+    try:
+        write_at(file, moved.data.cast("B"), first + start * rows.facts.dimension * moved.itemsize)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    return last - start, model.n_strange(batch)

@@ -1,0 +1,161 @@
+"""Learn on Dask: look at blocks, shuffle by class into bins of like work, learn bin by bin, add up in a tree.
+
+A worker that dies costs time and nothing else: every result depends on its input alone. What comes back to
+the client is sums.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ..large import tasks
+from ..large.lesson import Lesson, Sums
+from ..large.plan import pack
+from ..large.sampling import Sample
+from ..large.survey import BadPart, Look, Survey
+from ..large.tasks import Work
+from ..stores.store import need
+from .engine import as_array, as_labels, compute, delayed_blocks, tree
+
+BIN = 1 << 26  # bytes of objects of a bin
+
+
+class Blocks(NamedTuple):
+    """Labeled objects in blocks, each computed where it is needed."""
+
+    blocks: list[Any]  # Delayed Block
+    names: list[str]
+    n_columns: int
+    look: Look
+
+
+class Ways(NamedTuple):
+    """How objects are learned from."""
+
+    max_pairs: int | None
+    seed: int = 0
+    checkpoint: Path | None = None  # a folder that all workers see
+    shuffle: str | None = None  # "p2p" or "tasks"; None lets Dask choose
+    progress: bool | None = False  # whether a bar is shown; None shows it on a terminal
+
+
+def blocks_of(X: Any, y: Any, *, skip_bad: bool = False) -> Blocks:
+    """Labeled objects from Dask arrays or data frames."""
+    delayed, X = need("dask", "dask").delayed, as_array(X)
+    pairs = zip(delayed_blocks(X), delayed_blocks(as_labels(y, X)), strict=True)
+    names = [f"block {i} of X" for i in range(X.numblocks[0])]
+    blocks = [delayed(tasks.as_block)(x, own, name) for (x, own), name in zip(pairs, names, strict=True)]
+    return Blocks(blocks, names, X.shape[1], Look(texts=False, may_miss=False, skip_bad=skip_bad))
+
+
+def learn(objects: Blocks, lesson_of: Callable[[np.ndarray], Lesson], ways: Ways) -> tuple[Survey, Sums]:
+    """What is to be seen of objects, and what they teach."""
+    seen = survey(objects)
+    return seen, learn_seen(objects, seen, lesson_of(seen.mean), ways)
+
+
+def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sums:
+    """What objects teach that were looked at."""
+    if not lesson.n_targets and not lesson.means:
+        return Sums.none(lesson)
+    sample = Sample.of(seen.sizes, ways.max_pairs, max(1, lesson.n_targets), ways.seed)
+    at_once = max(1, BIN // (objects.n_columns * np.dtype(seen.dtype).itemsize))
+    bins = pack(sample.sizes, sample.counts if lesson.n_targets else 0 * sample.counts, at_once)
+    work = Work(
+        objects.n_columns,
+        np.dtype(seen.dtype),
+        seen.classes,
+        sample,
+        bins,
+        lesson,
+        objects.look,
+        ways.checkpoint,
+    )
+    lessons = _lessons(objects, seen, work, ways)
+    hidden = None if ways.progress is None else not ways.progress
+    with tqdm(total=len(lessons), unit=" parts", desc="learn", disable=hidden, leave=False) as bar:
+        found: Sums = compute(tree(tasks.add_sums, lessons), lessons, bar)
+        return found
+
+
+def some(objects: Blocks, seen: Survey, most: int, seed: int, use: Callable[..., Any], *others: Any) -> Any:
+    """What a worker makes of about `most` objects by chance, [(X, labels), …], and of what else it is given."""
+    delayed, share = need("dask", "dask").delayed, min(1.0, most / seen.n)
+    sample = [
+        delayed(tasks.some_of)(block, objects.n_columns, objects.look, share, [seed, i])
+        for i, block in enumerate(_kept(objects, seen))
+    ]
+    return compute(delayed(use)(sample, *others))
+
+
+def _kept(objects: Blocks, seen: Survey) -> list[Any]:
+    """The blocks that were not left out."""
+    left_out = {part.part for part in seen.skipped}
+    return [block for block, name in zip(objects.blocks, objects.names, strict=True) if name not in left_out]
+
+
+def survey(objects: Blocks) -> Survey:
+    """What is to be seen of all blocks; BadPart where one is bad, unless such are left out."""
+    delayed = need("dask", "dask").delayed
+    looks = [delayed(tasks.look_at)(block, objects.n_columns, objects.look) for block in objects.blocks]
+    seen: Survey = compute(tree(tasks.add_surveys, [delayed(tasks.add_surveys)([look]) for look in looks]))
+    if seen.skipped and not objects.look.skip_bad:
+        raise BadPart(seen.skipped[0].why)
+    seen.check()
+    return seen
+
+
+def _lessons(objects: Blocks, seen: Survey, work: Work, ways: Ways) -> list[Any]:
+    """Sums of all bins and chunks, to be computed."""
+    delayed = need("dask", "dask").delayed
+    shared = delayed(work, pure=True)  # once, not in every task
+    parts = _shuffled(objects, seen, work, shared, ways)
+    found = [delayed(tasks.learn_bin)(part, shared) for part in parts[: work.bins.n_whole]]
+    for code in np.flatnonzero(work.bins.chunks > 1).tolist():
+        first = int(work.bins.first[code])
+        own = parts[first : first + int(work.bins.chunks[code])]
+        found += _chunks(own, code, work, shared)
+    return found
+
+
+def _shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways) -> list[Any]:
+    """The objects of each bin as a data frame, brought together by Dask's own shuffle."""
+    delayed, frames = need("dask", "dask").delayed, need("dask.dataframe", "dask")
+    kept, left_out = _kept(objects, seen), {part.part for part in seen.skipped}
+    lengths = [n for n, name in zip(seen.lengths, objects.names, strict=True) if name not in left_out]
+    starts = np.cumsum([0, *lengths]).tolist()
+    cut = np.flatnonzero(work.bins.chunks > 1)
+    before = np.zeros((len(kept) + 1, len(cut)), dtype=np.int64)
+    if len(cut):  # ranks inside a class that is cut, from how many of it each block has
+        before[1:] = np.cumsum(compute([delayed(tasks.counts_of)(b, shared, cut) for b in kept]), axis=0)
+    sorted_blocks = [
+        delayed(tasks.sorted_into_bins)(
+            block, shared, starts[i], dict(zip(cut.tolist(), before[i].tolist(), strict=True))
+        )
+        for i, block in enumerate(kept)
+    ]
+    none = np.zeros(0, dtype=np.int64)
+    meta = tasks.as_frame(none, none, none, np.empty((0, work.n_columns), work.dtype))
+    together = frames.from_delayed(sorted_blocks, meta=meta, verify_meta=False)
+    divisions = tuple(range(work.bins.n + 1))
+    return list(together.set_index("bin", divisions=divisions, shuffle_method=ways.shuffle).to_delayed())
+
+
+def _chunks(parts: list[Any], code: int, work: Work, shared: Any) -> list[Any]:
+    """Sums of a class that is cut: the sources of each chunk meet the objects of all."""
+    delayed = need("dask", "dask").delayed
+    chunks = [delayed(tasks.chunk_of)(part, shared, code, i) for i, part in enumerate(parts)]
+    found, whole = [], None
+    if work.lesson.means:
+        whole = delayed(tasks.class_sum)(code, [delayed(tasks.sum_of)(chunk) for chunk in chunks], shared)
+        found.append(whole)
+    if work.lesson.n_targets:
+        contents = [delayed(tasks.content)(chunk) for chunk in chunks]
+        for chunk in chunks:
+            sources = delayed(tasks.asking)(chunk, contents, shared)
+            nearest = [delayed(tasks.nearest_of)(sources, other, shared) for other in chunks]
+            found.append(delayed(tasks.learn_chunk)(sources, tree(tasks.nearer, nearest), whole, shared))
+    return found

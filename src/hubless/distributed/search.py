@@ -1,0 +1,102 @@
+"""Move and search on Dask: each block of queries meets each block of objects, and the best are merged."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..hubness import Hubness
+from ..inputs import check_count
+from ..large import tasks, top
+from ..stores.store import need
+from .engine import as_array, as_labels, as_rows, compute, delayed_blocks, float_type, n_rows, sized, tree
+
+RANGE = 1 << 24  # objects whose occurrences are counted at once
+
+
+def moved(mover: Any, X: Any, y: Any = None) -> Any:
+    """Objects where a fitted mover moves them, as a Dask array."""
+    array, X = need("dask.array", "dask"), as_array(X)
+    labels = () if y is None else (as_labels(y, X), "i")
+    return array.blockwise(
+        tasks.move_block, "ij", X, "ij", *labels, mover=mover, dtype=float_type(X), concatenate=True
+    )
+
+
+def tops(queries: Any, objects: Any, k: int, codes: Any = None, *, exclude_self: bool = False) -> list[Any]:
+    """The k nearest objects of each block of queries, exactly; Delayed Tops."""
+    delayed = need("dask", "dask").delayed
+    objects, wanted = sized(objects), k + exclude_self
+    starts = np.cumsum([0, *objects.chunks[0]]).tolist()
+    stored = delayed_blocks(objects)
+    own = [None] * len(stored) if codes is None else delayed_blocks(codes)
+    found = []
+    for x in delayed_blocks(queries):
+        here = [
+            delayed(top.top_of_block)(x, z, c, start, wanted)
+            for z, c, start in zip(stored, own, starts, strict=False)
+        ]
+        found.append(tree(top.top_of_all, here))
+    if exclude_self:
+        firsts = np.cumsum([0, *sized(queries).chunks[0]]).tolist()
+        found = [delayed(top.without_self)(one, first) for one, first in zip(found, firsts, strict=False)]
+    return found
+
+
+def nearest(
+    queries: Any, objects: Any, k: int, *, return_distance: bool = True, exclude_self: bool = False
+) -> Any:
+    """`hubless.nearest` on Dask: each block of queries meets each block of objects, and the best are merged.
+
+    Parameters
+    ----------
+    queries, objects : Dask arrays or data frames with the same columns
+    k, return_distance, exclude_self : as in `hubless.nearest`
+
+    Returns
+    -------
+    distances, indices : Dask arrays of shape (n_queries, k), to be computed; with `return_distance=False`
+        indices alone
+    """
+    queries, objects = as_array(queries), sized(as_array(objects))
+    if queries.shape[1] != objects.shape[1]:
+        raise ValueError(
+            f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}; they must be alike."
+        )
+    most = objects.shape[0] - exclude_self
+    if not 1 <= check_count("k", k) <= most:
+        raise ValueError(f"k must be from 1 to the {most:,} objects; got {k}.")
+    return found_by(tops(queries, objects, k, exclude_self=exclude_self), queries, k, return_distance)
+
+
+def found_by(found: list[Any], queries: Any, k: int, return_distance: bool) -> Any:
+    delayed, dtype = need("dask", "dask").delayed, float_type(queries)
+    index = as_rows([delayed(top.rows_of)(one) for one in found], queries, k, np.dtype(np.int64))
+    if not return_distance:
+        return index
+    far = [delayed(top.distances_of)(one, dtype) for one in found]
+    return as_rows(far, queries, k, dtype), index
+
+
+def measure_hubness(neighbors: Any, n_objects: int) -> Hubness:
+    """`hubless.measure_hubness` of neighbours on Dask; its `occurrence` is a Dask array.
+
+    Parameters
+    ----------
+    neighbors : Dask array of shape (n_queries, k), as `nearest` gives
+    n_objects : int
+
+    Notes
+    -----
+    The measures are computed by one worker, which holds N_k of all objects, 8 bytes each.
+    """
+    delayed, array, neighbors = need("dask", "dask").delayed, need("dask.array", "dask"), as_array(neighbors)
+    blocks, counted = delayed_blocks(neighbors), []
+    ranges = [(first, min(first + RANGE, n_objects)) for first in range(0, n_objects, RANGE)]
+    for first, last in ranges:
+        parts = [delayed(top.occurrence_in)(block, first, last) for block in blocks]
+        counted.append(tree(top.sum_of_arrays, parts))
+    found: Hubness = compute(delayed(top.measures_of)(counted, neighbors.shape[1], n_rows(neighbors)))
+    sizes = zip(counted, ranges, strict=True)
+    pieces = [array.from_delayed(one, (last - first,), np.int64) for one, (first, last) in sizes]
+    return replace(found, occurrence=array.concatenate(pieces))

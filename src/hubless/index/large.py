@@ -1,0 +1,159 @@
+"""Learn how to move the items of an index beyond memory: chosen on a sample, learned from all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from ..candidates import name
+from ..large.checkpoints import clear
+from ..large.fit import learn
+from ..large.memory import COPIES, as_bytes, of_machine
+from ..large.sampling import check_max_pairs
+from ..large.sources import OfStore
+from ..large.stream import Plan, gathered
+from ..large.survey import Survey
+from ..movers import MoveLabeled
+from ..stores.store import Facts, Store
+from .collection import Collection, check_original, space_of
+from .learn import learn_from_labels
+from .repair import Repair, unit
+
+CHOSEN_ON = 20_000  # items that the mover is chosen on
+
+
+def is_large(facts: Facts, memory: int) -> bool:
+    """Whether the items are better read part by part: learning in memory holds several copies of them."""
+    itemsize = 8 if facts.dtype == "float64" else 4
+    return 2 * COPIES * facts.count * facts.dimension * itemsize > memory
+
+
+def directions(vectors: np.ndarray) -> np.ndarray:
+    """Vectors of length 1; a zero has no direction, and becomes NaN."""
+    found = unit(vectors)
+    found[~vectors.any(axis=1)] = np.nan
+    return found
+
+
+def _prepared(metric: str, name: str) -> Callable[[np.ndarray], np.ndarray] | None:
+    """What brings vectors into the space that they are moved in; StoreError where moving would harm."""
+    if metric == "l2":
+        return None
+
+    def prepared(vectors: np.ndarray) -> np.ndarray:
+        there = vectors[np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)]
+        space_of(metric, there, name)  # refuses inner product of vectors of other lengths
+        return directions(vectors)
+
+    return prepared
+
+
+def learn_large(
+    store: Store,
+    label: str,
+    *,
+    mover: str = "auto",
+    max_pairs: Any = "auto",
+    memory: Any = None,
+    scratch: Path | None = None,
+    skip_bad: bool = False,
+    random_state: int = 0,
+    progress: bool | None = False,
+    on_dask: bool = False,
+) -> Repair:
+    """What `learn_from_labels` learns, from items part by part; the mover is chosen on a sample of them.
+
+    Parameters
+    ----------
+    store : of any kind; label : its column of classes
+    mover : "auto" or "ridge", as in `learn_from_labels`
+    max_pairs, memory, scratch, skip_bad : as in `hubless.fit_large`; the scratch is cleared at the end
+    on_dask : whether the workers of the current client read the files of the store, and learn
+    """
+    started = perf_counter()
+    facts = OfStore.facts_of(store)
+    metric = check_original(store, facts)
+    prepared = _prepared(metric, store.name)
+    choice = Choice(store.name, facts, label, "l2" if metric == "l2" else "cosine", mover, random_state)
+    pairs = check_max_pairs(max_pairs, facts.dimension)
+    if on_dask:
+        asked = (pairs, random_state, scratch, progress)
+        model, seen = _on_dask(store, prepared, choice, asked, skip_bad)
+    else:
+        memory = of_machine() // 2 if memory is None else as_bytes(memory)
+        plan = Plan(pairs, memory, scratch, random_state, skip_bad, progress)
+        with gathered(OfStore(store, label, prepared), plan) as objects:
+            X, codes = objects.some(min(CHOSEN_ON, objects.at_once))
+            seen, model = objects.seen, choose([(X, objects.seen.classes[codes])], choice)
+            learn(model.mover, objects)
+    if scratch is not None:
+        clear(scratch)
+    _tell(model, seen, perf_counter() - started)
+    return model
+
+
+def _on_dask(
+    store: Store, prepared: Any, choice: "Choice", asked: tuple[Any, ...], skip_bad: bool
+) -> tuple[Repair, Survey]:
+    """The same on Dask: chosen by one worker, learned by all."""
+    from ..distributed.files import blocks_of_store
+    from ..distributed.learn import Ways, learn_seen, survey
+    from ..distributed.learn import some as some_of
+
+    pairs, seed, scratch, progress = asked
+    objects = blocks_of_store(store, choice.label, prepared, skip_bad=skip_bad)
+    seen = survey(objects)
+    model: Repair = some_of(objects, seen, CHOSEN_ON, seed, choose, choice)
+    folder = None if scratch is None else scratch.absolute()
+    lesson = model.mover._lesson(seen.mean)
+    ways = Ways(pairs, seed, folder, None, progress)
+    model.mover._fit_sums(seen, learn_seen(objects, seen, lesson, ways))
+    return model, seen
+
+
+class Choice(NamedTuple):
+    """What the choice of a mover goes by."""
+
+    name: str
+    facts: Facts
+    label: str
+    metric: str
+    mover: str
+    seed: int
+
+
+def choose(sample: Sequence[tuple[np.ndarray, np.ndarray]], choice: Choice) -> Repair:
+    """The mover that is best on some items, to be fitted to all."""
+    X = np.concatenate([own for own, _ in sample])
+    labels = np.concatenate([own for _, own in sample]).tolist()
+    facts = replace(choice.facts, count=len(X))
+    items = Collection(choice.name, facts, choice.metric, np.arange(len(X)), X, {choice.label: labels}, 0)
+    model = learn_from_labels(items, choice.label, mover=choice.mover, random_state=choice.seed)
+    model.facts["learned"]["chosen on"] = len(X)
+    chosen = clone(model.mover)
+    if isinstance(chosen, MoveLabeled):
+        chosen.set_params(keep_moments=True)
+    return replace(model, mover=chosen)
+
+
+def _tell(model: Repair, seen: Survey, seconds: float) -> None:
+    """Keep what the model was learned from."""
+    model.facts["data"] |= {"count": seen.n, "fingerprint": seen.digest}
+    model.facts["learned"] |= {
+        "n": seen.n,
+        "classes": len(seen.counts),
+        "mover": name(model.mover),
+        "pairs": model.mover.n_pairs_,
+        "left out": [{"part": part, "why": why} for part, why in seen.skipped],
+        "without a vector or a label": seen.n_missing,
+        "seconds": seconds,
+    }
+
+
+def told(left_out: Sequence[dict[str, str]]) -> str:
+    """What was left out, in words."""
+    return "\n".join(f"left out: {entry['why']}" for entry in left_out)
