@@ -3,6 +3,7 @@
 from .classifier import MoveLabeledClassifier
 from .classifier_cv import MoveLabeledClassifierCV
 from .hubness import Hubness, measure_hubness
+from .large.fit import fit_large
 from .model_dir import load, save
 from .movers import MoveLabeled
 from .neighbors import nearest
@@ -21,6 +22,7 @@ __all__ = [
     "Report",
     "__version__",
     "compare",
+    "fit_large",
     "load",
     "measure_hubness",
     "nearest",

@@ -172,8 +172,8 @@ def load_arrays(path: Path, names: Sequence[str]) -> list[np.ndarray] | None:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return [arrays[name] for name in names]
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
-        return None
+    except (OSError, EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
+        return None  # NotImplementedError of a strange compression is a RuntimeError
 
 
 SHA256 = {

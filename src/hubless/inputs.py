@@ -23,6 +23,7 @@ from .arrays import (
     convert,
     describe,
     detach,
+    is_dask,
     is_foreign,
     is_short_float,
     is_sparse,
@@ -42,8 +43,9 @@ def check_points(
     For `fit` the number and the names of features are kept; for other methods X must have the same, and be of
     the library and on the device of the array `like`.
     """
-    _refuse_sparse(X)
     reset, name = method == "fit", type(estimator).__name__
+    _refuse_sparse(X)
+    _refuse_dask(X, f"{name}.{method}()")
     if not is_foreign(X):
         X = validate_data(estimator, X, reset=reset, dtype=_float_type(X), ensure_min_samples=min_rows)
     else:
@@ -68,6 +70,7 @@ def check_points(
 def check_matrix(X: Any, name: str) -> Array:
     """X as a finite float matrix, for functions that have no estimator."""
     _refuse_sparse(X)
+    _refuse_dask(X, f"what takes {name}")
     if is_foreign(X):
         return _check_foreign(X, name, min_rows=1)
     return check_array(X, dtype=_float_type(X), input_name=name)
@@ -85,6 +88,15 @@ def _refuse_sparse(X: Any) -> None:
             f"Sparse data was passed for X ({X.shape[0]} x {X.shape[1]}), but dense data is required, "
             "because W has one row and one column per feature. Reduce the dimension first: "
             "make_pipeline(sklearn.decomposition.TruncatedSVD(300), ...)."
+        )
+
+
+def _refuse_dask(X: Any, what: str) -> None:
+    """Refuse what would all be brought to this machine."""
+    if is_dask(X):
+        raise ValueError(
+            f"X is on Dask, and {what} works in memory. What works on Dask is MoveLabeledClassifier, "
+            "MoveLabeled, LabelRidge, Shrink, Scale, Stay and hubless.distributed; or give X.compute()."
         )
 
 

@@ -1,14 +1,16 @@
 """k-NN classification on Dask: objects in blocks on workers, or in memory and queries in blocks."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ..arrays import is_dask
+from ..inputs import check_matrix
 from ..large import tasks, top
 from ..large.survey import Survey
 from ..stores.store import need
-from .engine import as_array, as_labels, as_rows, compute, n_rows
+from .engine import as_array, as_labels, as_rows, check_columns, compute, delayed_blocks, float_type, n_rows
 from .search import found_by, moved, tops
 
 QUERIES = 4096  # queries of NumPy that are asked at once
@@ -29,7 +31,8 @@ def kneighbors(model: Any, X: Any, k: int, return_distance: bool) -> Any:
     X, is_host = _queries(model, X)
     if not is_dask(model.moved_):
         return _mapped(model, "kneighbors", X, [k, k] if return_distance else [k], k, return_distance)
-    told = found_by(tops(X, model.moved_, k), X, k, return_distance)
+    dtype = np.result_type(float_type(X), model.moved_.dtype)
+    told = found_by(tops(X, model.moved_, k), X, k, dtype if return_distance else None)
     return compute(told) if is_host else told
 
 
@@ -40,44 +43,57 @@ def predict(model: Any, X: Any, k: int, *, shares: bool) -> Any:
     if not is_dask(model.moved_):
         name = "predict_proba" if shares else "predict"
         return _mapped(model, name, X, [n_classes if shares else None])
-    by_distance, dtype = model.weights == "distance", model.moved_.dtype
+    dtype = model.moved_.dtype
+    far = np.result_type(float_type(X), dtype) if model.weights == "distance" else None
     found = tops(X, model.moved_, k, model.codes_)
     if shares:
-        blocks = [delayed(top.shares_of)(one, n_classes, by_distance, dtype) for one in found]
+        blocks = [delayed(top.shares_of)(one, n_classes, far, dtype) for one in found]
         told = as_rows(blocks, X, n_classes, dtype)
     else:
-        blocks = [delayed(top.winners_of)(one, model.classes_, by_distance, dtype) for one in found]
+        blocks = [delayed(top.winners_of)(one, model.classes_, far) for one in found]
         told = as_rows(blocks, X, None, model.classes_.dtype)
     return compute(told) if is_host else told
 
 
 def accuracy(found: Any, y: Any) -> float:
     """Share of queries whose class was found; on Dask both, or one of them."""
-    array = need("dask.array", "dask")
+    delayed, array = need("dask", "dask").delayed, need("dask.array", "dask")
     found = found if is_dask(found) else array.from_array(np.asarray(found))
-    return float(compute((found == as_labels(y, found)).sum() / n_rows(found)))
+    pairs = zip(delayed_blocks(found), delayed_blocks(as_labels(y, found)), strict=True)
+    right = delayed(sum)([delayed(top.n_right)(block, own) for block, own in pairs])
+    n_right, n = compute((right, n_rows(found)))
+    return float(n_right / n)
 
 
 def _queries(model: Any, X: Any) -> tuple[Any, bool]:
     """Queries in blocks, and whether they came in NumPy."""
     is_host = not is_dask(X)
     if is_host:
-        X = need("dask.array", "dask").from_array(np.asarray(X), chunks=(QUERIES, -1))
+        X = check_matrix(X, "X")
+        X = need("dask.array", "dask").from_array(X, chunks=(QUERIES, -1))
+    _check_names(model, X)
     X = as_array(X)
-    if X.shape[1] != model.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input."
-        )
+    check_columns(model, X)
     return X, is_host
+
+
+def _check_names(model: Any, X: Any) -> None:
+    """Refuse a data frame with other columns than the one that a model was fitted to."""
+    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is not None and columns is not None and list(columns) != list(names):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: "
+            f"got {list(columns)[:3]} …, fitted with {list(names)[:3]} …."
+        )
 
 
 def _mapped(model: Any, method: str, X: Any, widths: list[int | None], *options: Any) -> Any:
     """What a method of a classifier in memory says of each block of queries."""
-    dask = need("dask", "dask")
+    dask, model = need("dask", "dask"), copy(model)
+    model.__dict__.pop("feature_names_in_", None)  # blocks have no names; they were checked
     shared = dask.delayed(model, pure=False)
-    blocks = [dask.delayed(_ask)(shared, method, x, options) for x in X.to_delayed().reshape(-1)]
-    kinds = [part.dtype for part in _ask(model, method, np.zeros((1, X.shape[1]), X.dtype), options)]
+    blocks = [dask.delayed(_ask)(shared, method, x, options) for x in delayed_blocks(X)]
+    kinds = [part.dtype for part in _ask(model, method, np.zeros((0, X.shape[1]), X.dtype), options)]
     told = [
         as_rows([dask.delayed(lambda parts, i=i: parts[i])(block) for block in blocks], X, width, kind)
         for i, (width, kind) in enumerate(zip(widths, kinds, strict=True))
@@ -86,5 +102,7 @@ def _mapped(model: Any, method: str, X: Any, widths: list[int | None], *options:
 
 
 def _ask(model: Any, method: str, X: Any, options: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
+    if not len(X):  # what it says of one query, without its row
+        return tuple(part[:0] for part in _ask(model, method, np.zeros((1, X.shape[1]), X.dtype), options))
     found = getattr(model, method)(X, *options)
     return found if isinstance(found, tuple) else (found,)

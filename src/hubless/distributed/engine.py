@@ -31,6 +31,8 @@ def as_labels(y: Any, X: Any) -> Any:
     if not isinstance(y, array.Array):
         y = _values(y) if hasattr(y, "to_delayed") else array.from_array(np.asarray(y))
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim != 1:
+        raise ValueError(f"y must have one label per object, along one axis; got {y.ndim} axes.")
     if not np.isnan([*X.chunks[0], *y.chunks[0]]).any():
         if y.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]:,} rows, y {y.shape[0]:,}: give one label per object.")
@@ -46,9 +48,15 @@ def as_labels(y: Any, X: Any) -> Any:
 def _values(y: Any) -> Any:
     """A column of a data frame as a Dask array of blocks of unknown length."""
     delayed, array = need("dask", "dask").delayed, need("dask.array", "dask")
-    blocks = [delayed(np.asarray)(part) for part in y.to_delayed()]
+    blocks = [delayed(_labels)(part) for part in y.to_delayed()]
     shape = (np.nan, *y.shape[1:])
     return array.concatenate([array.from_delayed(block, shape, dtype=object) for block in blocks])
+
+
+def _labels(part: Any) -> np.ndarray:
+    """Labels of a block of a data frame, None for those that are missing."""
+    found = np.asarray(part)
+    return found if found.dtype.kind != "O" else np.asarray(part.to_numpy(dtype=object, na_value=None))
 
 
 def delayed_blocks(X: Any) -> list[Any]:
@@ -69,6 +77,15 @@ def as_rows(blocks: list[Any], like: Any, n_columns: int | None, dtype: Any) -> 
     array, tail = need("dask.array", "dask"), () if n_columns is None else (n_columns,)
     sizes = zip(blocks, like.chunks[0], strict=True)
     return array.concatenate([array.from_delayed(one, (n, *tail), dtype=dtype) for one, n in sizes])
+
+
+def check_columns(model: Any, X: Any) -> None:
+    """Refuse queries or objects with other columns than those that a model was fitted to."""
+    if X.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
 
 
 def float_type(X: Any) -> Any:

@@ -4,9 +4,11 @@ The files must be where every worker sees them, under the same path.
 """
 
 import os
+import shutil
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
@@ -106,26 +108,11 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int
     """Let workers write a moved copy, a part or some rows each; rows, and items of a class not known."""
     delayed = need("dask", "dask").delayed
     shared, path = delayed(model, pure=False), green._part()
+    half = path / f".half-{uuid4().hex}"  # for parts that are not whole yet; what dies there goes with it
     if isinstance(blue, Parts):
-        path.mkdir()
-        blue.copy_others(path)
-        tasks = [
-            delayed(move_part)(shared, Place.of(part), str(path / part.path.name), green._begun)
-            for part in blue.parts()
-        ]
+        tasks = _parts(model, shared, blue, half, green._begun)
     elif isinstance(blue, NpyFile):
-        facts, row = blue.facts(), blue.facts().dimension * np.dtype(blue.facts().dtype).itemsize
-        with path.open("wb") as file:
-            blue.write_head(file)
-            first = file.tell()
-            file.truncate(first + facts.count * row)
-        size = max(1, BLOCK // row)
-        tasks = [
-            delayed(move_rows)(
-                shared, Place.of(blue), str(path), first, start, min(start + size, facts.count)
-            )
-            for start in range(0, facts.count, size)
-        ]
+        tasks = _rows(shared, blue, path)
     else:
         raise StoreError(
             f"{blue.name} cannot be written by many workers: give .npy or a folder of parts, or leave --dask "
@@ -133,22 +120,60 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int
         )
     bar.reset(len(tasks))
     written, strange = compute(delayed(np.sum)(tasks, axis=0), tasks, bar) if tasks else (0, 0)
+    if half.exists():
+        shutil.rmtree(half)
     return int(written), int(strange)
 
 
-def move_part(model: Any, place: Place, path: str, mark: Any) -> tuple[int, int]:
-    """Write the moved copy of one part."""
-    store, made = opened(place), Path(path).with_name(f".{os.getpid()}-{Path(path).name}")
-    store._begun, count, strange = mark, 0, 0
-    try:
-        with store._writer(store, made) as append:
-            for batch in store.batches(model.columns):
-                append(batch, model.move_batch(batch))
-                count += len(batch.ids)
-                strange += model.n_strange(batch)
-        os.replace(made, path)
-    finally:
-        made.unlink(missing_ok=True)
+def _parts(model: Any, shared: Any, blue: Parts, half: Path, mark: Any) -> list[Any]:
+    """What writes the moved parts of a folder."""
+    if blue.items is not None and (model.columns or model.own is not None):
+        raise StoreError(
+            f"{blue.name} has its columns in a table beside it, for one process to read: leave --dask out."
+        )
+    half.mkdir(parents=True)
+    blue.copy_others(half.parent)
+    parts = blue.parts()
+    starts = np.cumsum([0, *(part.facts().count for part in parts)]).tolist()
+    firsts = starts[:-1] if blue.has_row_numbers() else [None] * len(parts)  # counted through all parts
+    move = need("dask", "dask").delayed(move_part)
+    return [
+        move(shared, Place.of(part), first, str(half), mark)
+        for part, first in zip(parts, firsts, strict=True)
+    ]
+
+
+def _rows(shared: Any, blue: NpyFile, path: Path) -> list[Any]:
+    """What writes the moved rows of a matrix, whose file is made here."""
+    facts = blue.facts()
+    row = facts.dimension * np.dtype(facts.dtype).itemsize
+    with path.open("wb") as file:
+        blue.write_head(file)
+        first = file.tell()
+        file.truncate(first + facts.count * row)
+    place, size, move = Place.of(blue), max(1, BLOCK // row), need("dask", "dask").delayed(move_rows)
+    return [
+        move(shared, place, str(path), first, start, min(start + size, facts.count))
+        for start in range(0, facts.count, size)
+    ]
+
+
+def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any) -> tuple[int, int]:
+    """Write the moved copy of one part, in a folder for halves, and put it beside that folder once whole.
+
+    `first` is the number of its first row in all parts; None where rows have ids of their own.
+    """
+    store, count, strange = opened(place), 0, 0
+    made = Path(half, f"{uuid4().hex}-{store.path.name}")
+    store._begun = mark
+    with store._writer(store, made) as append:
+        for batch in store.batches(model.columns):
+            if first is not None:
+                batch = batch._replace(ids=first + count + np.arange(len(batch.ids)))
+            append(batch, model.move_batch(batch))
+            count += len(batch.ids)
+            strange += model.n_strange(batch)
+    os.replace(made, Path(half).with_name(store.path.name))
     return count, strange
 
 

@@ -20,7 +20,7 @@ from ..large.tasks import Work
 from ..stores.store import need
 from .engine import as_array, as_labels, compute, delayed_blocks, tree
 
-BIN = 1 << 26  # bytes of objects of a bin
+BIN = 1 << 28  # bytes of objects of a bin
 
 
 class Blocks(NamedTuple):
@@ -53,6 +53,7 @@ def blocks_of(X: Any, y: Any, *, skip_bad: bool = False) -> Blocks:
 
 def learn(objects: Blocks, lesson_of: Callable[[np.ndarray], Lesson], ways: Ways) -> tuple[Survey, Sums]:
     """What is to be seen of objects, and what they teach."""
+    lesson_of(np.zeros(objects.n_columns))  # refuses what cannot be learned so before anything is read
     seen = survey(objects)
     return seen, learn_seen(objects, seen, lesson_of(seen.mean), ways)
 
@@ -74,7 +75,8 @@ def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sum
         objects.look,
         ways.checkpoint,
     )
-    lessons = _lessons(objects, seen, work, ways)
+    shared = need("dask", "dask").delayed(work, pure=True)  # once, not in every task
+    lessons = lessons_of(shuffled(objects, seen, work, shared, ways), work, shared)
     hidden = None if ways.progress is None else not ways.progress
     with tqdm(total=len(lessons), unit=" parts", desc="learn", disable=hidden, leave=False) as bar:
         found: Sums = compute(tree(tasks.add_sums, lessons), lessons, bar)
@@ -82,7 +84,7 @@ def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sum
 
 
 def some(objects: Blocks, seen: Survey, most: int, seed: int, use: Callable[..., Any], *others: Any) -> Any:
-    """What a worker makes of about `most` objects by chance, [(X, labels), …], and of what else it is given."""
+    """What a worker makes of about `most` objects by chance, [(X, labels), …], and of what else is given."""
     delayed, share = need("dask", "dask").delayed, min(1.0, most / seen.n)
     sample = [
         delayed(tasks.some_of)(block, objects.n_columns, objects.look, share, [seed, i])
@@ -101,6 +103,10 @@ def survey(objects: Blocks) -> Survey:
     """What is to be seen of all blocks; BadPart where one is bad, unless such are left out."""
     delayed = need("dask", "dask").delayed
     looks = [delayed(tasks.look_at)(block, objects.n_columns, objects.look) for block in objects.blocks]
+    if not objects.look.texts:  # labels are all texts or all numbers, as those of the first block
+        kind = tree(tasks.first_kind, [delayed(tasks.kind_of)(look) for look in looks])
+        named = zip(looks, objects.names, strict=True)
+        looks = [delayed(tasks.of_kind)(look, kind, name) for look, name in named]
     seen: Survey = compute(tree(tasks.add_surveys, [delayed(tasks.add_surveys)([look]) for look in looks]))
     if seen.skipped and not objects.look.skip_bad:
         raise BadPart(seen.skipped[0].why)
@@ -108,11 +114,9 @@ def survey(objects: Blocks) -> Survey:
     return seen
 
 
-def _lessons(objects: Blocks, seen: Survey, work: Work, ways: Ways) -> list[Any]:
+def lessons_of(parts: list[Any], work: Work, shared: Any) -> list[Any]:
     """Sums of all bins and chunks, to be computed."""
     delayed = need("dask", "dask").delayed
-    shared = delayed(work, pure=True)  # once, not in every task
-    parts = _shuffled(objects, seen, work, shared, ways)
     found = [delayed(tasks.learn_bin)(part, shared) for part in parts[: work.bins.n_whole]]
     for code in np.flatnonzero(work.bins.chunks > 1).tolist():
         first = int(work.bins.first[code])
@@ -121,7 +125,7 @@ def _lessons(objects: Blocks, seen: Survey, work: Work, ways: Ways) -> list[Any]
     return found
 
 
-def _shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways) -> list[Any]:
+def shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways) -> list[Any]:
     """The objects of each bin as a data frame, brought together by Dask's own shuffle."""
     delayed, frames = need("dask", "dask").delayed, need("dask.dataframe", "dask")
     kept, left_out = _kept(objects, seen), {part.part for part in seen.skipped}
@@ -145,7 +149,7 @@ def _shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways
 
 
 def _chunks(parts: list[Any], code: int, work: Work, shared: Any) -> list[Any]:
-    """Sums of a class that is cut: the sources of each chunk meet the objects of all."""
+    """Sums of a class that is cut: each group of its sources meets each of its chunks."""
     delayed = need("dask", "dask").delayed
     chunks = [delayed(tasks.chunk_of)(part, shared, code, i) for i, part in enumerate(parts)]
     found, whole = [], None
@@ -154,8 +158,10 @@ def _chunks(parts: list[Any], code: int, work: Work, shared: Any) -> list[Any]:
         found.append(whole)
     if work.lesson.n_targets:
         contents = [delayed(tasks.content)(chunk) for chunk in chunks]
-        for chunk in chunks:
-            sources = delayed(tasks.asking)(chunk, contents, shared)
-            nearest = [delayed(tasks.nearest_of)(sources, other, shared) for other in chunks]
-            found.append(delayed(tasks.learn_chunk)(sources, tree(tasks.nearer, nearest), whole, shared))
+        sources = [delayed(tasks.sources_in)(chunk, shared) for chunk in chunks]
+        for group in np.array_split(np.arange(len(chunks)), int(work.bins.groups[code])):
+            own = [sources[i] for i in group]
+            asking = delayed(tasks.asking)(code, own, contents, shared)
+            nearest = [delayed(tasks.nearest_of)(asking, chunk, shared) for chunk in chunks]
+            found.append(delayed(tasks.learn_asking)(asking, tree(tasks.nearer, nearest), whole, shared))
     return found

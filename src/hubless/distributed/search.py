@@ -9,7 +9,18 @@ from ..hubness import Hubness
 from ..inputs import check_count
 from ..large import tasks, top
 from ..stores.store import need
-from .engine import as_array, as_labels, as_rows, compute, delayed_blocks, float_type, n_rows, sized, tree
+from .engine import (
+    as_array,
+    as_labels,
+    as_rows,
+    check_columns,
+    compute,
+    delayed_blocks,
+    float_type,
+    n_rows,
+    sized,
+    tree,
+)
 
 RANGE = 1 << 24  # objects whose occurrences are counted at once
 
@@ -17,6 +28,7 @@ RANGE = 1 << 24  # objects whose occurrences are counted at once
 def moved(mover: Any, X: Any, y: Any = None) -> Any:
     """Objects where a fitted mover moves them, as a Dask array."""
     array, X = need("dask.array", "dask"), as_array(X)
+    check_columns(mover, X)
     labels = () if y is None else (as_labels(y, X), "i")
     return array.blockwise(
         tasks.move_block, "ij", X, "ij", *labels, mover=mover, dtype=float_type(X), concatenate=True
@@ -63,16 +75,24 @@ def nearest(
         raise ValueError(
             f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}; they must be alike."
         )
+    if exclude_self and sized(queries).shape[0] != objects.shape[0]:
+        raise ValueError(
+            "exclude_self needs the objects themselves as queries, row for row; "
+            f"got {sized(queries).shape[0]:,} queries and {objects.shape[0]:,} objects."
+        )
     most = objects.shape[0] - exclude_self
     if not 1 <= check_count("k", k) <= most:
         raise ValueError(f"k must be from 1 to the {most:,} objects; got {k}.")
-    return found_by(tops(queries, objects, k, exclude_self=exclude_self), queries, k, return_distance)
+    dtype = np.result_type(float_type(queries), float_type(objects))
+    found = tops(queries, objects, k, exclude_self=exclude_self)
+    return found_by(found, queries, k, dtype if return_distance else None)
 
 
-def found_by(found: list[Any], queries: Any, k: int, return_distance: bool) -> Any:
-    delayed, dtype = need("dask", "dask").delayed, float_type(queries)
+def found_by(found: list[Any], queries: Any, k: int, dtype: Any) -> Any:
+    """Distances of a type and indices from Tops; indices alone without a type."""
+    delayed = need("dask", "dask").delayed
     index = as_rows([delayed(top.rows_of)(one) for one in found], queries, k, np.dtype(np.int64))
-    if not return_distance:
+    if dtype is None:
         return index
     far = [delayed(top.distances_of)(one, dtype) for one in found]
     return as_rows(far, queries, k, dtype), index
@@ -94,7 +114,7 @@ def measure_hubness(neighbors: Any, n_objects: int) -> Hubness:
     blocks, counted = delayed_blocks(neighbors), []
     ranges = [(first, min(first + RANGE, n_objects)) for first in range(0, n_objects, RANGE)]
     for first, last in ranges:
-        parts = [delayed(top.occurrence_in)(block, first, last) for block in blocks]
+        parts = [delayed(top.occurrence_in)(block, first, last, n_objects) for block in blocks]
         counted.append(tree(top.sum_of_arrays, parts))
     found: Hubness = compute(delayed(top.measures_of)(counted, neighbors.shape[1], n_rows(neighbors)))
     sizes = zip(counted, ranges, strict=True)

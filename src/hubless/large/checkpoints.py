@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -42,8 +43,9 @@ class Checkpoints(NamedTuple):
 
 def clear(folder: Path) -> None:
     """Remove what learning left in a folder, and the folder where nothing else is in it."""
-    for file in [folder / ROWS, folder / DONE, *folder.glob("*.npz"), *folder.glob(".*.part")]:
-        if file.suffix != ".npz" or len(file.stem) == KEY:
+    ours = re.compile(rf"{ROWS}|{DONE}|[0-9a-f]{{{KEY}}}\.npz|\.({DONE}|[0-9a-f]{{{KEY}}}\.npz)\..*\.part")
+    for file in folder.iterdir() if folder.is_dir() else ():
+        if ours.fullmatch(file.name):
             file.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()

@@ -1,13 +1,14 @@
 """One door to learning from objects that are not all in memory: arrays mapped from files, stores, Dask."""
 
 import os
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ..arrays import is_dask
-from ..inputs import check_count
 from ..movers import Mover
 from ..stores.opening import open_store
 from ..stores.store import Store
@@ -70,7 +71,7 @@ def fit_large(
             f"what is fitted part by part is a mover, as MoveLabeled(); got {type(mover).__name__}."
         )
     mover._check()
-    seed = check_count("random_state", random_state + 1) - 1
+    seed = check_seed(random_state)
     if is_dask(X):
         from ..distributed import learn as on_dask
 
@@ -79,7 +80,7 @@ def fit_large(
         folder = None if scratch is None else Path(scratch).absolute()
         ways = on_dask.Ways(pairs, seed, folder, progress=progress)
         mover._fit_sums(*on_dask.learn(blocks, mover._lesson, ways))
-        return mover
+        return _named(mover, X)
     source = source_of(X, y)
     plan = Plan(
         check_max_pairs(max_pairs, source.n_columns),
@@ -92,6 +93,14 @@ def fit_large(
     mover._lesson(np.zeros(source.n_columns))  # refuses what cannot be learned so before anything is read
     with gathered(source, plan) as objects:
         learn(mover, objects)
+    return _named(mover, X)
+
+
+def _named(mover: Mover, X: Any) -> Mover:
+    """Keep the names of the columns, as scikit-learn does."""
+    names = names_of(X)
+    if names is not None:
+        mover.feature_names_in_ = names
     return mover
 
 
@@ -108,4 +117,17 @@ def source_of(X: Any, y: Any) -> Source:
         if not isinstance(y, str):
             raise ValueError(f"y must be the name of the column of labels of {X.name}; got {y!r}.")
         return OfStore(X, y)
-    return Arrays(X if hasattr(X, "dtype") else np.asarray(X), y)
+    return Arrays(X if hasattr(X, "dtype") or scipy.sparse.issparse(X) else np.asarray(X), y)
+
+
+def check_seed(seed: Any) -> int:
+    """A whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
+        raise ValueError(f"random_state must be a whole number of at least 0; got {seed!r}.")
+    return int(seed)
+
+
+def names_of(X: Any) -> np.ndarray | None:
+    """Names of the columns of a data frame, where all are texts."""
+    columns = list(getattr(X, "columns", ()))
+    return np.array(columns, dtype=object) if columns and all(isinstance(n, str) for n in columns) else None

@@ -7,6 +7,7 @@ from typing import Any
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BASE = 450_000_000  # bytes of Python with its libraries, and of the products of a search
 MATRICES = 12  # d × d matrices of float64 that learning and solving hold
+BESIDE, TARGET = 100, 60  # bytes beside an object, and beside each of its targets
 COPIES = 4  # of the objects of a part that are held at once: read, ordered, moved, looked at
 
 
@@ -38,11 +39,12 @@ def of_machine() -> int:
     return min(found)
 
 
-def rows_within(memory: int, n_columns: int, itemsize: int) -> int:
+def rows_within(memory: int, n_columns: int, itemsize: int, n_targets: int = 1) -> int:
     """How many objects a part may have; ValueError where the budget is below the least."""
     least = BASE + MATRICES * 8 * n_columns**2
-    rows = (memory - least) // (COPIES * n_columns * itemsize)
-    needed = least + COPIES * n_columns * itemsize * 1024
+    row = COPIES * n_columns * itemsize + BESIDE + TARGET * n_targets
+    rows = (memory - least) // row
+    needed = least + row * 1024
     if rows < 1024:
         raise ValueError(
             f"memory must be at least {needed / 1e6:,.0f} MB for {n_columns} columns: Python and its "

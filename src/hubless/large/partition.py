@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +55,18 @@ class Partition:
         (self.folder / DONE).unlink(missing_ok=True)
         self._next = self.starts.copy()
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            if self.n_bytes:
+        with self._room():
+            if self.n_bytes and hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file, 0, self.n_bytes)
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Tell a full disk, and leave nothing on it."""
+        try:
+            yield
         except OSError as error:
             self.remove()
-            if error.errno != errno.ENOSPC:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise OSError(
                 f"{self.folder} has no room for the {self.n_bytes / 1e9:.1f} GB of objects by class; name "
@@ -75,7 +83,8 @@ class Partition:
             place = int(self._next[code])
             if place + count > self.ends[code]:
                 raise OSError("the objects changed while they were read: there are more now. Start again.")
-            write_at(self._opened(), X[first : first + count].data.cast("B"), place * self._row)
+            with self._room():
+                write_at(self._opened(), X[first : first + count].data.cast("B"), place * self._row)
             self._next[code] += count
             first += count
 

@@ -15,6 +15,7 @@ class Bins(NamedTuple):
 
     first: np.ndarray  # (classes,), int64: the bin of a class, or of its first chunk
     chunks: np.ndarray  # (classes,), int64: chunks that it is cut into, each in a bin of its own
+    groups: np.ndarray  # (classes,), int64: groups of its sources, each of which meets each chunk in a task
     n: int  # bins in all; those of whole classes come first
 
     @property
@@ -43,14 +44,21 @@ def pack(sizes: np.ndarray, counts: np.ndarray, at_once: int, most: float | None
 
     Notes
     -----
-    A class that exceeds a task is cut into m chunks: each chunk of its sources meets each chunk of its
-    objects, in m² tasks of 1/m² of its work.
+    A class that exceeds a task is cut into m chunks, and its sources into g groups of whole chunks: each
+    group meets each chunk, in g · m tasks. Of a sample there is one group; of all objects there are as many
+    as chunks.
     """
     work = work_of(sizes, counts)
     most = max(LITTLE, work.sum() / TASKS) if most is None else most
-    by_work = np.ceil(np.sqrt(work / most)).astype(np.int64)
-    chunks = np.maximum(1, np.maximum(-(-sizes // at_once), by_work))
+    chunks, groups = -(-sizes // at_once), -(-counts // at_once)
+    chunks, groups = np.maximum(1, chunks), np.maximum(1, groups)
+    # a task has s_c / g sources and n_c / m objects; where that is too much work, cut finer what is larger
+    finer = np.ceil(work / (chunks * groups * most)).astype(np.int64)
+    by_both = (sizes / chunks <= counts / groups * 2) & (finer > 1)
+    root = np.ceil(np.sqrt(finer)).astype(np.int64)
+    chunks = chunks * np.where(by_both, root, np.maximum(1, finer))
     chunks = np.minimum(chunks, np.maximum(1, sizes))
+    groups = np.minimum(groups * np.where(by_both, root, 1), chunks)
     whole = np.flatnonzero(chunks == 1)
     first = np.zeros(len(sizes), dtype=np.int64)
     n = max(1, int(np.ceil(max(sizes[whole].sum() / at_once, work[whole].sum() / most)))) if len(whole) else 0
@@ -64,4 +72,4 @@ def pack(sizes: np.ndarray, counts: np.ndarray, at_once: int, most: float | None
         first[code] = number
     cut = np.flatnonzero(chunks > 1)
     first[cut] = n + np.cumsum(chunks[cut]) - chunks[cut]
-    return Bins(first, chunks, n + int(chunks[cut].sum()))
+    return Bins(first, chunks, groups, n + int(chunks[cut].sum()))

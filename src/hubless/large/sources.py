@@ -1,14 +1,16 @@
 """Where labeled objects come from when they are read part by part: arrays, mapped or not, and stores."""
 
+import mmap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..stores.store import Facts, Store
+from ..stores.store import Facts, Store, StoreError
 from .stream import Source
 from .survey import Block
 
@@ -19,9 +21,11 @@ class Arrays(Source):
     """A matrix of numbers and labels beside it, mapped from files or not."""
 
     def __init__(self, X: Any, y: Any, name: str = "X") -> None:
-        if getattr(X, "ndim", None) != 2 or np.dtype(X.dtype).kind not in "fiub":
-            told = f"{getattr(X, 'dtype', type(X).__name__)} of shape {getattr(X, 'shape', '?')}"
-            raise ValueError(f"X must be a matrix of numbers, one row per object; got {told}.")
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or not X.shape[1]:
+            told = f"{type(X).__name__} of {getattr(X, 'dtype', '?')}, shape {getattr(X, 'shape', '?')}"
+            raise ValueError(
+                f"X must be a matrix of numbers in NumPy, mapped or not, one row per object; got {told}."
+            )
         if y is None or len(y) != len(X):
             told = "no labels" if y is None else f"{len(y):,} labels"
             raise ValueError(f"y must have one label per row of X; got {told} for {len(X):,} rows.")
@@ -36,9 +40,19 @@ class Arrays(Source):
             name = f"rows {rows.start:,} to {rows.stop - 1:,} of {self.name}"
 
             def read(rows: slice = rows, name: str = name) -> Iterable[Block]:
-                yield Block(name, np.asarray(self.X[rows], self.dtype), self.y[rows], rows.start)
+                X = np.array(self.X[rows], self.dtype)  # a copy: what is mapped is given back
+                give_back(self.X)
+                yield Block(name, X, self.y[rows], rows.start)
 
             yield name, read
+
+
+def give_back(X: np.ndarray) -> None:
+    """Let go of the pages of a mapped file, which would else count as memory of the process."""
+    if isinstance(X, np.memmap) and X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
+        mapped = getattr(X, "_mmap", None)
+        if mapped is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class OfStore(Source):
@@ -50,6 +64,9 @@ class OfStore(Source):
         """`prepared` brings vectors into the space that they are compared in; NaN for those it has none."""
         self.store, self.label, self.name, self.prepared = store, label, store.name, prepared
         self.pieces, facts = store.pieces(), self.facts_of(store)
+        if label not in facts.columns:
+            told = ", ".join(facts.columns) or "none; give a table of items"
+            raise StoreError(f"{store.name} has no column {label!r}; it has {told}.")
         self.n_columns, self.n_rows = facts.dimension, facts.count
         self.itemsize = 8 if facts.dtype == "float64" else 4
 
@@ -66,6 +83,13 @@ class OfStore(Source):
 
     def state(self) -> str:
         return self.store.state()
+
+    def check_scratch(self, folder: Path) -> None:
+        path = getattr(self.store, "path", None)
+        if path is not None and path.is_dir() and folder.resolve().is_relative_to(path):
+            raise StoreError(
+                f"the scratch {folder} lies among the items of {self.name}; name another folder."
+            )
 
     def parts(self, size: int) -> Iterator[tuple[str, Callable[[], Iterable[Block]]]]:
         if len(self.pieces) > 1:

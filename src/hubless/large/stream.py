@@ -18,7 +18,7 @@ from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, near
 from .memory import rows_within
 from .partition import ROWS, Partition
 from .sampling import Sample, allot
-from .survey import Block, Look, clean, survey_all
+from .survey import Block, Look, clean, survey_all, uniques
 
 BLOCK = 1 << 24  # bytes read at once
 SOURCES = 16_384  # sources of a class in chunks that look for their targets at once
@@ -37,6 +37,10 @@ class Source(ABC):
     @abstractmethod
     def parts(self, size: int) -> Iterable[tuple[str, Callable[[], Iterable[Block]]]]:
         """Names of the parts, and what reads each in blocks of `size` rows."""
+
+    def check_scratch(self, folder: Path) -> None:
+        """Refuse a scratch that would lie among the objects."""
+        return
 
     def state(self) -> str:
         """A text that differs once the objects were changed, where that can be told."""
@@ -64,6 +68,7 @@ def gathered(source: Source, plan: Plan) -> Iterator["Gathered"]:
     made = None if plan.scratch is not None else Path(tempfile.mkdtemp(prefix="hubless-"))
     folder = plan.scratch or made
     assert folder is not None
+    source.check_scratch(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with locked(folder / ROWS):
@@ -130,7 +135,8 @@ class Gathered:
         if not lesson.n_targets and not lesson.means:
             return total
         self.gather()
-        sizes = self.rows.sizes
+        sizes, source = self.rows.sizes, self.source
+        self.at_once = rows_within(self.plan.memory, source.n_columns, source.itemsize, lesson.n_targets)
         sample = Sample.of(sizes, self.plan.max_pairs, max(1, lesson.n_targets), self.plan.seed)
         with self.plan.bar(self.seen.n, "learn") as bar:
             for first, last in runs(sizes, self.at_once):
@@ -145,7 +151,7 @@ class Gathered:
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Class numbers of labels, int64; OSError for a label that was not there before."""
-    found, inverse = np.unique(labels, return_inverse=True)
+    found, inverse = uniques(labels)
     places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
     if (classes[places] != found).any():
         raise OSError("the objects changed while they were read: there are other labels now. Start again.")
@@ -197,14 +203,14 @@ def _large_class(objects: Gathered, sample: Sample, lesson: Lesson, code: int) -
     ranks, step = sample.ranks(code), max(1, objects.at_once // 2)
     chunks = [(first, min(first + step, size)) for first in range(0, size, step)]
     digest, total = hashlib.sha256(), np.zeros(rows.n_columns)
-    for first, last in chunks:
+    for first, last in chunks if lesson.means or objects.checkpoints.folder is not None else ():
         chunk = rows.read(start + first, start + last)
         digest.update(chunk.data)
         total += chunk.sum(axis=0, dtype=np.float64)
     if lesson.means:
         yield Sums(Sums.none(lesson).moments, 0, np.array([code]), total[None, :])
     weight = None if sample.is_whole() else sample.weight(code)
-    at_once = min(SOURCES, step)
+    at_once = max(1, min(SOURCES, step // (3 * (lesson.n_targets + 1))))  # each has so many targets in hand
     for first in range(0, len(ranks) if lesson.n_targets else 0, at_once):
         own = ranks[first : first + at_once]
         weights = None if weight is None else np.full(len(own), weight)

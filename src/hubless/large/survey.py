@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+LETTERS = 1000  # of a label, beyond which a column holds texts and not classes
 
 
 class BadPart(ValueError):
@@ -86,12 +86,10 @@ class Survey:
 
     def check(self) -> None:
         """Refuse what nothing can be learned from."""
-        if len(self.counts) < 2:
-            told = f"; {len(self.skipped)} parts were left out" if self.skipped else ""
-            raise ValueError(
-                f"there must be objects of two classes or more; got {self.n:,} objects of "
-                f"{len(self.counts)}{told}."
-            )
+        if not self.n:
+            parts = f" {len(self.skipped)} parts were left out, the first because: " if self.skipped else ""
+            why = self.skipped[0].why if self.skipped else ""
+            raise ValueError(f"there is no object with a label to learn from.{parts}{why}")
 
 
 def survey_part(blocks: Iterable[Block], n_columns: int, *, texts: bool, may_miss: bool) -> Survey:
@@ -108,11 +106,12 @@ def survey_part(blocks: Iterable[Block], n_columns: int, *, texts: bool, may_mis
         seen.n_missing += len(block.X) - len(X)
         if not len(X):
             continue
-        classes, counts = np.unique(labels, return_counts=True)
-        for label, count in zip(classes.tolist(), counts.tolist(), strict=True):
+        classes, numbers = uniques(labels)
+        for label, count in zip(classes.tolist(), np.bincount(numbers).tolist(), strict=True):
             seen.counts[label] = seen.counts.get(label, 0) + count
         seen.total = seen.total + X.sum(axis=0, dtype=np.float64)
         seen.n, seen.dtype = seen.n + len(X), np.result_type(seen.dtype, X.dtype)
+        digest.update(f"{X.dtype.str} {X.shape} {labels.dtype.kind}".encode())
         digest.update(np.ascontiguousarray(X).data)
         digest.update("\x00".join(map(str, labels.tolist())).encode("utf-8", "surrogatepass"))
     seen.digests, seen.lengths = [digest.hexdigest()], [seen.n]
@@ -124,7 +123,7 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
 
     Returns
     -------
-    X : array of shape (m, d); labels : array of shape (m,), of texts or numbers
+    X : array of shape (m, d); labels : array of shape (m,), of numbers, or of texts as objects
     """
     X = block.X
     if block.error:
@@ -137,8 +136,8 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
     if len(block.y) != len(X):
         raise BadPart(f"{block.part} has {len(X):,} vectors and {len(block.y):,} labels.")
     labels, known = labels_of(block, texts=texts, may_miss=may_miss)
-    sums = X.sum(axis=1, dtype=np.float64)  # finite only if all terms are
-    strange = ~np.isfinite(sums)
+    with np.errstate(over="ignore", invalid="ignore"):
+        strange = ~np.isfinite(X.sum(axis=1, dtype=np.float64))  # finite only if all terms are
     if strange.any():
         lacking = np.isnan(X).all(axis=1) if block.may_lack else np.zeros(len(X), dtype=bool)
         strange = ~np.isfinite(X).all(axis=1) & ~lacking
@@ -156,38 +155,66 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
 def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels as an array, and which of them are there."""
     y = block.y
-    if isinstance(y, np.ndarray) and y.dtype.kind in "iubU" and y.ndim == 1:
-        known = y != "" if y.dtype.kind == "U" and may_miss else np.ones(len(y), dtype=bool)
-        return (y.astype(str) if texts else y), known
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and not texts:
+        return y, np.ones(len(y), dtype=bool)
     values: Sequence[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
     known = np.array([not _is_missing(value) for value in values], dtype=bool)
     if not known.all() and not may_miss:
         row = int(np.argmin(known))
         raise BadPart(f"row {block.first + row:,} of {block.part} has no label; got {values[row]!r}.")
-    for row in np.flatnonzero(known).tolist():
-        if not _is_label(values[row]):
-            raise BadPart(
-                f"Unknown label type: row {block.first + row:,} of {block.part} has {values[row]!r:.60} "
-                f"({type(values[row]).__name__}). Labels are texts, whole numbers or truth values."
-            )
+    kinds = np.array([_kind(value) if there else "" for value, there in zip(values, known, strict=True)])
+    if (kinds == "?").any():
+        row = int(np.argmax(kinds == "?"))
+        raise BadPart(
+            f"Unknown label type: row {block.first + row:,} of {block.part} has {values[row]!r:.60} "
+            f"({type(values[row]).__name__}). Labels are whole numbers, truth values, or texts of at most "
+            f"{LETTERS:,} letters."
+        )
     if texts:
-        return np.array(
-            [str(value) if there else "" for value, there in zip(values, known, strict=True)]
-        ), known
-    found = np.array(values) if values else np.zeros(0, dtype=np.int64)
-    if found.dtype.kind == "O" or len({isinstance(value, str) for value in values}) > 1:
-        raise BadPart(f"Unknown label type: {block.part} has texts and numbers as labels; give one kind.")
-    return found, known
+        return _objects(["" if value is None else str(value) for value in values]), known
+    if len({*kinds.tolist()} - {""}) > 1:
+        row = int(np.argmax(kinds != kinds[0]))
+        raise BadPart(
+            f"Unknown label type: {block.part} has texts and numbers as labels, as in row "
+            f"{block.first + row:,}; give one kind."
+        )
+    is_text = len(values) > 0 and kinds[0] == "text"
+    return (_objects(values) if is_text else np.array(values) if values else np.zeros(0, np.int64)), known
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    """Texts as objects: in an array of texts, each would be as long as the longest."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def uniques(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels that occur, each once, and the number of each label among them."""
+    if labels.dtype != object:
+        classes, numbers = np.unique(labels, return_inverse=True)
+        return classes, numbers
+    places: dict[str, int] = {}
+    numbers = np.array([places.setdefault(label, len(places)) for label in labels.tolist()], dtype=np.int64)
+    return np.array([*places]), numbers
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value stands for no label."""
-    return value is None or (isinstance(value, str) and value == "") or value is not value or value != value
+    """Whether a value stands for no label: None, an empty text, NaN, or the NA of a data frame."""
+    if value is None or (isinstance(value, str) and value == ""):
+        return True
+    return (isinstance(value, float | np.floating) and bool(np.isnan(value))) or type(
+        value
+    ).__name__ == "NAType"
 
 
-def _is_label(value: Any) -> bool:
-    """Whether a value can name a class."""
-    return isinstance(value, str) or (isinstance(value, NUMBERS) and float(value).is_integer())
+def _kind(value: Any) -> str:
+    """Whether a label is a text or a number; "?" for what cannot name a class."""
+    if isinstance(value, str):
+        return "text" if len(value) <= LETTERS else "?"
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return "number" if -(2**63) <= int(value) < 2**64 else "?"
+    return "number" if isinstance(value, float | np.floating) and float(value).is_integer() else "?"
 
 
 class Look(NamedTuple):
@@ -226,6 +253,6 @@ def survey_all(
 
 def _check_kind(whole: Survey, seen: Survey, name: str) -> None:
     """Refuse texts as labels where there were numbers before, and numbers where there were texts."""
-    kinds = {isinstance(label, str) for label in [*list(whole.counts)[:1], *list(seen.counts)[:1]]}
+    kinds = {isinstance(next(iter(own.counts)), str) for own in (whole, seen) if own.counts}
     if len(kinds) > 1:
         raise BadPart(f"Unknown label type: {name} has other labels than those before it: texts, or numbers.")

@@ -18,7 +18,7 @@ from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, near
 from .plan import Bins
 from .sampling import Sample
 from .stream import codes_of, taught_in
-from .survey import Block, Look, Survey, clean, survey_part
+from .survey import BadPart, Block, Look, Survey, clean, survey_part
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,23 @@ class Rows(NamedTuple):
 # --- blocks, as they come ----------------------------------------------------------------------------------
 
 
-def as_block(X: Any, y: Any, name: str) -> Block:
-    """A block as it is learned from: float32 stays, all else becomes float64."""
+def floats(X: Any) -> np.ndarray:
+    """Numbers as they are computed with: float32 stays, float16 becomes it, all else becomes float64."""
     X = np.asarray(X)
-    X = X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64, copy=False)
+    if X.dtype.kind not in "fiubO":
+        raise ValueError(f"vectors are real numbers; got {X.dtype}.")
+    try:
+        return X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"vectors are real numbers; {error}.") from error
+
+
+def as_block(X: Any, y: Any, name: str) -> Block:
+    """A block as it is learned from; where its vectors are no numbers, it says so."""
+    try:
+        X = floats(X)
+    except ValueError as error:
+        return Block(name, np.empty((0, 0)), [], error=f"{name}: {error}")
     return Block(name, X, y if isinstance(y, np.ndarray | list) else np.asarray(y))
 
 
@@ -61,6 +74,25 @@ def look_at(block: Block, n_columns: int, look: Look) -> Survey:
         seen = Survey(n_columns)
         seen.leave_out(block.part, error)
         return seen
+
+
+def kind_of(seen: Survey) -> bool | None:
+    """Whether the labels of a block are texts; None where it has none."""
+    return next((isinstance(label, str) for label in seen.counts), None)
+
+
+def first_kind(kinds: list[bool | None]) -> bool | None:
+    return next((kind for kind in kinds if kind is not None), None)
+
+
+def of_kind(seen: Survey, kind: bool | None, name: str) -> Survey:
+    """What was seen of a block; it is told as left out where its labels are of another kind."""
+    if kind_of(seen) in (None, kind):
+        return seen
+    left_out = Survey(seen.n_columns)
+    told = f"Unknown label type: {name} has other labels than those before it: texts, or numbers."
+    left_out.leave_out(name, BadPart(told))
+    return left_out
 
 
 def add_surveys(surveys: list[Survey]) -> Survey:
@@ -150,7 +182,7 @@ def some_of(
 
 def move_block(X: Any, y: Any = None, *, mover: Any) -> np.ndarray:
     """Objects of a block where a mover moves them."""
-    X = as_block(X, y, "").X
+    X = floats(X)
     return np.asarray(mover.move(X, y)) if len(X) else X
 
 
@@ -192,7 +224,7 @@ def chunk_of(frame: Any, work: Work, code: int, number: int) -> Chunk:
 
 
 class Asking(NamedTuple):
-    """Sources of a chunk that look for their targets in all chunks of the class."""
+    """Sources of a class that look for their targets in all chunks of it."""
 
     x: np.ndarray  # (s, d)
     taught: Taught  # their ranks, and weights
@@ -200,18 +232,23 @@ class Asking(NamedTuple):
     is_known: bool  # whether what they teach was learned a run before
 
 
-def asking(chunk: Chunk, contents: list[bytes], work: Work) -> Asking:
-    """The sources of a chunk; `contents` are those of all chunks of the class."""
+def sources_in(chunk: Chunk, work: Work) -> tuple[np.ndarray, np.ndarray]:
+    """The sources of a chunk, and their ranks."""
     ranks = work.sample.ranks(chunk.code)
     own = ranks[(ranks >= chunk.first) & (ranks < chunk.first + len(chunk.X))]
-    weights = None
-    if not work.sample.is_whole():
-        weights = np.full(len(own), work.sample.weight(chunk.code))
+    return chunk.X[own - chunk.first], own
+
+
+def asking(
+    code: int, sources: list[tuple[np.ndarray, np.ndarray]], contents: list[bytes], work: Work
+) -> Asking:
+    """Sources of some chunks of a class; `contents` are those of all its chunks."""
+    x, own = (np.concatenate(parts) for parts in zip(*sources, strict=True))
+    weights = None if work.sample.is_whole() else np.full(len(own), work.sample.weight(code))
     taught = Taught(own, weights)
-    x = chunk.X[own - chunk.first]
     if work.folder is None:
         return Asking(x, taught, "", False)
-    key = key_of(work.lesson, taught, np.array([chunk.code]), *contents)
+    key = key_of(work.lesson, taught, np.array([code]), *contents)
     return Asking(x, taught, key, Checkpoints(work.folder).has(key))
 
 
@@ -221,7 +258,7 @@ def content(chunk: Chunk) -> bytes:
 
 def nearest_of(sources: Asking, chunk: Chunk, work: Work) -> Near | None:
     """The nearest objects of a chunk; None where nobody asks."""
-    if sources.is_known or not len(sources.x):
+    if sources.is_known or not len(sources.x) or not len(chunk.X):
         return None
     return nearest_in_chunk(sources.x, sources.taught.rows, chunk.X, chunk.first, work.lesson.n_targets)
 
@@ -243,8 +280,8 @@ def class_sum(code: int, sums: list[np.ndarray], work: Work) -> Sums:
     return Sums(Sums.none(work.lesson).moments, 0, np.array([code]), total[None, :])
 
 
-def learn_chunk(sources: Asking, near: Near | None, whole: Sums | None, work: Work) -> Sums:
-    """What the sources of a chunk teach, or taught a run before; `whole` has the sum of the class."""
+def learn_asking(sources: Asking, near: Near | None, whole: Sums | None, work: Work) -> Sums:
+    """What sources of a class teach, or taught a run before; `whole` has the sum of the class."""
     if not len(sources.x) or not work.lesson.n_targets:
         return Sums.none(work.lesson)
     mean = None

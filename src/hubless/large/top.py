@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..hubness import Hubness, of_occurrence
+from ..neighbors import check_neighbors
 from ..ranking import differences
 from ..topk import search
 from ..vote import distance_weights, probabilities, vote
+from .tasks import floats
 
 
 class Top(NamedTuple):
@@ -22,7 +24,7 @@ class Top(NamedTuple):
 
 def top_of_block(queries: Any, objects: Any, codes: Any, first: int, k: int) -> Top:
     """The k nearest of one block of objects, whose first has the number `first`."""
-    queries, objects = np.asarray(queries), np.asarray(objects)
+    queries, objects = _finite(queries, "queries"), _finite(objects, "objects")
     wanted = min(k, len(objects))
     if not wanted or not len(queries):
         none = np.full((len(queries), k), -1, dtype=np.int64)
@@ -36,6 +38,14 @@ def top_of_block(queries: Any, objects: Any, codes: Any, first: int, k: int) -> 
         np.pad(found + first, spare, constant_values=-1),
         None if codes is None else np.pad(np.asarray(codes)[found], spare, constant_values=-1),
     )
+
+
+def _finite(X: Any, name: str) -> np.ndarray:
+    """Numbers that can be compared; ValueError where one is none."""
+    X = floats(X)
+    if not np.isfinite(X).all():
+        raise ValueError(f"{name} have NaN or an infinite number; drop or repair such rows.")
+    return X
 
 
 def top_of_all(found: Sequence[Top]) -> Top:
@@ -71,27 +81,38 @@ def rows_of(top: Top) -> np.ndarray:
     return top.rows
 
 
-def winners_of(top: Top, classes: np.ndarray, by_distance: bool, dtype: Any) -> np.ndarray:
-    """Classes that the neighbours vote for."""
-    return np.asarray(classes[vote(*_votes(top, by_distance, dtype))])
+def winners_of(top: Top, classes: np.ndarray, far: Any) -> np.ndarray:
+    """Classes that the neighbours vote for; by distances of the type `far`, or equally."""
+    return np.asarray(classes[vote(*_votes(top, far))]) if len(top.rows) else classes[:0]
 
 
-def shares_of(top: Top, n_classes: int, by_distance: bool, dtype: Any) -> np.ndarray:
+def shares_of(top: Top, n_classes: int, far: Any, dtype: Any) -> np.ndarray:
     """Shares of the votes of each class; (m, classes)."""
-    labels, weights = _votes(top, by_distance, dtype)
+    if not len(top.rows):
+        return np.zeros((0, n_classes), dtype)
+    labels, weights = _votes(top, far)
     return np.asarray(probabilities(labels, n_classes, weights, dtype=dtype))
 
 
-def _votes(top: Top, by_distance: bool, dtype: Any) -> tuple[Any, Any]:
+def _votes(top: Top, far: Any) -> tuple[Any, Any]:
     assert top.codes is not None
-    return top.codes, distance_weights(distances_of(top, dtype)) if by_distance else None
+    return top.codes, None if far is None else distance_weights(distances_of(top, far))
+
+
+def n_right(found: np.ndarray, y: Any) -> int:
+    """How many classes were found."""
+    if len(found) != len(y):
+        raise ValueError(f"a block of X has {len(found):,} rows, that of y {len(y):,}: they do not pair up.")
+    return int((found == np.asarray(y)).sum())
 
 
 # --- how often objects are found ---------------------------------------------------------------------------
 
 
-def occurrence_in(index: np.ndarray, first: int, last: int) -> np.ndarray:
+def occurrence_in(index: np.ndarray, first: int, last: int, n_objects: int) -> np.ndarray:
     """N_k of the objects first … last − 1 over some queries; int64."""
+    if len(index):
+        check_neighbors(index, n_objects)
     here = index[(index >= first) & (index < last)] - first
     return np.bincount(here, minlength=last - first)
 

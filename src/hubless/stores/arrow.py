@@ -11,6 +11,7 @@ from .file_store import FileStore
 from .rows import Rows, as_float
 from .store import ROWS, Batch, Columns, Facts, Mark, StoreError, need
 
+PAGE = 1 << 20  # bytes of a Parquet file read at once
 AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory holds what nobody asked for yet
 MARK = "hubless"  # what schema metadata tells of a move
 
@@ -64,8 +65,9 @@ class ArrowFile(FileStore):
         """Read front to back, without jumping."""
         facts, start = self.facts(), 0
         own = [name for name in columns if name in self._table.schema.names and self.items is None]
-        asked = {"columns": [self._column, *own], "batch_size": size, **AHEAD}
-        for found in self._table.to_batches(**asked):
+        if self._column in own:
+            raise StoreError(f"{self.name} has vectors in the column {self._column!r}; name another.")
+        for found in self._stream([self._column, *own], size):
             for first in range(0, found.num_rows, size):
                 piece = found.slice(first, size)
                 part = slice(start, start + piece.num_rows)
@@ -74,6 +76,15 @@ class ArrowFile(FileStore):
                 values = {name: piece.column(name).to_pylist() for name in own}
                 others = self._columns([name for name in columns if name not in own], part)
                 yield as_float(vectors), {**others, **values}
+
+    def _stream(self, columns: list[str] | None, size: int) -> Iterator[Any]:
+        """Batches front to back. A scanner would read whole groups of rows ahead, beyond any bound."""
+        if self.path.suffix.lower() != ".parquet":
+            yield from self._table.to_batches(columns=columns, batch_size=size, **AHEAD)
+            return
+        parquet = need("pyarrow.parquet", "files")
+        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGE) as file:
+            yield from file.iter_batches(batch_size=size, columns=columns, use_threads=False)
 
     def _mark_inside(self) -> Mark | None:
         self._opened()
@@ -86,7 +97,7 @@ class ArrowFile(FileStore):
         schema, name = marked(blue._table.schema, self._begun), blue._column
         place = schema.names.index(name)
         with open(part, "wb") as file, _sink(file, schema, part) as sink:
-            others = _Pieces(blue._table, ROWS)
+            others = _Pieces(blue._stream(None, ROWS), blue._table.schema)
 
             def append(batch: Batch, moved: np.ndarray) -> None:
                 rows = others.take(len(moved))
@@ -100,10 +111,9 @@ class ArrowFile(FileStore):
 class _Pieces:
     """The rows of a table front to back, in pieces of any length."""
 
-    def __init__(self, table: Any, size: int) -> None:
-        self.source, self.rest = table.to_batches(batch_size=size, **AHEAD), None
+    def __init__(self, source: Iterator[Any], schema: Any) -> None:
+        self.source, self.schema, self.rest = source, schema, None
         self.pa = need("pyarrow", "files")
-        self.schema = table.schema
 
     def take(self, count: int) -> Any:
         """The next rows, a table."""

@@ -22,7 +22,7 @@ class Items(NamedTuple):
             raise StoreError(f"{file} is not there. Give a table with a row per item.")
         try:
             columns = READERS.get(file.suffix.lower(), _lines)(file)
-        except (UnicodeDecodeError, csv.Error, ValueError, RecursionError) as error:
+        except (UnicodeDecodeError, csv.Error, EOFError, ValueError, RecursionError) as error:
             raise StoreError(f"{file} cannot be read as {file.suffix or 'text'}: {error}") from error
         lengths = {len(values) for values in columns.values()}
         if len(lengths) != 1:
@@ -80,7 +80,10 @@ def _parquet(file: Path) -> dict[str, list[Any]]:
 def _npy(file: Path) -> dict[str, list[Any]]:
     import numpy as np
 
-    return {"label": np.load(file, mmap_mode="r", allow_pickle=False)}
+    found = np.load(file, mmap_mode="r", allow_pickle=False)
+    if found.ndim != 1:
+        raise ValueError(f"expected one label per item; got an array of shape {found.shape}")
+    return {"label": found}
 
 
 def _lines(file: Path) -> dict[str, list[Any]]:

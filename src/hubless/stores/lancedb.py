@@ -95,6 +95,8 @@ class LanceTable(Store):
 
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
         table = self._open()
+        for name in set(columns) - set(table.schema.names):
+            raise StoreError(f"{self.name} has no column {name!r}; it has {table.schema.names}.")
         for rows in arrow_rows.scan(table, table.schema.names, size):
             yield self._batch(table, rows, columns)
 
