@@ -19,8 +19,10 @@ from hubless import cli, demo
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MADE = ("results.md", "movers-results.md", "speed.md", "index-results.md")  # by a command, compared with it
-REPAIR, LOOK = ROOT / "docs" / "index.md", ROOT / "docs" / "report.md"  # stories of files and commands
-WITH_CODE = [page for page in PAGES if page.name not in MADE and page not in (REPAIR, LOOK)]
+STORIES = ("index.md", "report.md", "large.md")  # of files and commands
+REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in STORIES)
+ELSEWHERE = ("recipes.md",)  # is run by test_recipes.py
+WITH_CODE = [page for page in PAGES if page.name not in (*MADE, *STORIES, *ELSEWHERE)]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
@@ -92,6 +94,20 @@ def test_an_index_is_repaired_as_the_page_says(told, capsys):
     printed = capsys.readouterr().out
     before, after = (float(value) for value in re.findall(r"right class: ([\d.]+)", printed))
     assert after > before + 0.1
+
+
+def test_more_than_memory_is_learned_from_as_the_page_says(told, capsys):
+    shown = told(LARGE)
+    assert shown.count("learned from 2,496 pairs of 3,000 items") == 3  # from disk, of the rest, and on Dask
+    assert shown.count("left out: ") == shown.count("4.parquet is not a parquet file") == 1
+    assert shown.count("3,000 rows, 3,000 written") == 2
+    assert not Path("model.scratch").exists()
+    printed = capsys.readouterr().out
+    before, after, right = (
+        float(value) for value in re.findall(r"(?:before|after|right:) ([\d.]+)", printed)
+    )
+    assert before > 3 > 1 > after
+    assert right > 0.5  # 0.4 without moving
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
