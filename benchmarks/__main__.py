@@ -71,9 +71,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="tiny sizes and 2 rounds, to see that it runs")
     parser.add_argument("--repeats", type=int, help="rounds (default: 7)")
     parser.add_argument("--limit", type=float, default=600, help="seconds a learner may take (default: 600)")
-    parser.add_argument(
-        "--out", type=Path, help="folder of raw results (results/speed, results/index or results/scale)"
-    )
+    parser.add_argument("--out", type=Path, help="folder of raw results (default: in results/)")
     parser.add_argument("--docs", type=Path, default=page.DOCS, help="folder of the page (docs)")
     return parser
 

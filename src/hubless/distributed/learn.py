@@ -85,18 +85,20 @@ def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sum
 
 def some(objects: Blocks, seen: Survey, most: int, seed: int, use: Callable[..., Any], *others: Any) -> Any:
     """What a worker makes of about `most` objects by chance, [(X, labels), …], and of what else is given."""
-    delayed, share = need("dask", "dask").delayed, min(1.0, most / seen.n)
+    delayed, share = need("dask", "dask").delayed, most / seen.n
     sample = [
-        delayed(tasks.some_of)(block, objects.n_columns, objects.look, share, [seed, i])
-        for i, block in enumerate(_kept(objects, seen))
+        delayed(tasks.some_of)(block, objects.n_columns, objects.look, first, share, seed)
+        for block, first in _kept(objects, seen)
     ]
     return compute(delayed(use)(sample, *others))
 
 
-def _kept(objects: Blocks, seen: Survey) -> list[Any]:
-    """The blocks that were not left out."""
+def _kept(objects: Blocks, seen: Survey) -> list[tuple[Any, int]]:
+    """The blocks that were not left out, and how many objects come before each."""
     left_out = {part.part for part in seen.skipped}
-    return [block for block, name in zip(objects.blocks, objects.names, strict=True) if name not in left_out]
+    starts = np.cumsum([0, *seen.lengths])[:-1].tolist()
+    found = zip(objects.blocks, starts, objects.names, strict=True)
+    return [(block, first) for block, first, name in found if name not in left_out]
 
 
 def survey(objects: Blocks) -> Survey:
@@ -128,18 +130,18 @@ def lessons_of(parts: list[Any], work: Work, shared: Any) -> list[Any]:
 def shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways) -> list[Any]:
     """The objects of each bin as a data frame, brought together by Dask's own shuffle."""
     delayed, frames = need("dask", "dask").delayed, need("dask.dataframe", "dask")
-    kept, left_out = _kept(objects, seen), {part.part for part in seen.skipped}
-    lengths = [n for n, name in zip(seen.lengths, objects.names, strict=True) if name not in left_out]
-    starts = np.cumsum([0, *lengths]).tolist()
+    kept = _kept(objects, seen)
     cut = np.flatnonzero(work.bins.chunks > 1)
     before = np.zeros((len(kept) + 1, len(cut)), dtype=np.int64)
     if len(cut):  # ranks inside a class that is cut, from how many of it each block has
-        before[1:] = np.cumsum(compute([delayed(tasks.counts_of)(b, shared, cut) for b in kept]), axis=0)
+        before[1:] = np.cumsum(
+            compute([delayed(tasks.counts_of)(block, shared, cut) for block, _ in kept]), axis=0
+        )
     sorted_blocks = [
         delayed(tasks.sorted_into_bins)(
-            block, shared, starts[i], dict(zip(cut.tolist(), before[i].tolist(), strict=True))
+            block, shared, start, dict(zip(cut.tolist(), before[i].tolist(), strict=True))
         )
-        for i, block in enumerate(kept)
+        for i, (block, start) in enumerate(kept)
     ]
     none = np.zeros(0, dtype=np.int64)
     meta = tasks.as_frame(none, none, none, np.empty((0, work.n_columns), work.dtype))

@@ -87,8 +87,7 @@ def learn_large(
         memory = of_machine() // 2 if memory is None else as_bytes(memory)
         plan = Plan(pairs, memory, scratch, random_state, skip_bad, progress)
         with gathered(OfStore(store, label, prepared), plan) as objects:
-            X, codes = objects.some(min(CHOSEN_ON, objects.at_once))
-            seen, model = objects.seen, choose([(X, objects.seen.classes[codes])], choice)
+            seen, model = objects.seen, choose([objects.some(min(CHOSEN_ON, objects.at_once))], choice)
             learn(model.mover, objects)
     if scratch is not None:
         clear(scratch)

@@ -71,6 +71,8 @@ def fit_large(
             f"what is fitted part by part is a mover, as MoveLabeled(); got {type(mover).__name__}."
         )
     mover._check()
+    if mover._device() is not None:
+        raise ValueError(f"device={mover._device()!r} plays no part here; leave it out, or fit in memory.")
     seed = check_seed(random_state)
     if is_dask(X):
         from ..distributed import learn as on_dask

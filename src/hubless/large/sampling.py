@@ -40,6 +40,19 @@ def allot(sizes: np.ndarray, most: int | None) -> np.ndarray:
     return np.where(has_pair, np.minimum(1 + share, sizes), 0)
 
 
+def taken(first: int, count: int, share: float, seed: int) -> np.ndarray:
+    """Which of the rows first, first + 1, … belong to a sample: a share of all, told by their numbers alone.
+
+    So it is the same sample, whoever looks at which rows; bool (count,).
+    """
+    mixed = np.arange(first, first + count, dtype=np.uint64) + np.uint64(
+        0x9E3779B97F4A7C15 * (seed + 1) % 2**64
+    )
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # numbers of splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed ^ (mixed >> np.uint64(31))) < share * 2.0**64
+
+
 class Sample(NamedTuple):
     """The sources of all classes."""
 

@@ -17,7 +17,7 @@ from .checkpoints import Checkpoints, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
 from .memory import rows_within
 from .partition import ROWS, Partition
-from .sampling import Sample, allot
+from .sampling import Sample, taken
 from .survey import Block, Look, clean, survey_all, uniques
 
 BLOCK = 1 << 24  # bytes read at once
@@ -102,32 +102,34 @@ class Gathered:
         source, seen = self.source, self.seen
         if self.rows.holds(seen.digest):
             return
-        classes, left_out = seen.classes, {part for part, _ in seen.skipped}
+        classes = seen.classes
         self.rows.begin()
         with self.plan.bar(seen.n, "gather") as bar:
-            for name, blocks in source.parts(self.block):
-                for block in () if name in left_out else blocks():
-                    X, labels = clean(
-                        block, source.n_columns, texts=self.look.texts, may_miss=self.look.may_miss
-                    )
-                    self.rows.add(X, codes_of(labels, classes))
-                    bar.update(len(X))
+            for X, labels in self._clean():
+                self.rows.add(X, codes_of(labels, classes))
+                bar.update(len(X))
         if source.state() != self.state:
             raise OSError(f"{source.name} changed while it was read. Start again.")
         self.rows.finish(seen.digest)
 
     def some(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """A sample of objects and their class numbers, in proportion to the classes, two of each or more."""
-        self.gather()
-        counts = np.maximum(allot(self.seen.sizes, most), np.minimum(self.seen.sizes, 2))
-        sample = Sample(self.seen.sizes, counts, self.plan.seed)
-        starts = self.rows.starts.tolist()
-        found = [
-            self.rows.read(start + first, start + last)
-            for code, start in enumerate(starts)
-            for first, last in streaks(sample.ranks(code))
-        ]
-        return np.concatenate(found), np.repeat(np.arange(len(counts)), counts)
+        """About so many objects by chance, in their order, and their labels."""
+        found, first, share = [], 0, most / self.seen.n
+        with self.plan.bar(self.seen.n, "sample") as bar:
+            for X, labels in self._clean():
+                chosen = taken(first, len(X), share, self.plan.seed)
+                found.append((X[chosen], labels[chosen]))
+                first += len(X)
+                bar.update(len(X))
+        return np.concatenate([X for X, _ in found]), np.concatenate([labels for _, labels in found])
+
+    def _clean(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The objects that can be learned from and their labels, block by block."""
+        left_out = {part for part, _ in self.seen.skipped}
+        for name, blocks in self.source.parts(self.block):
+            for block in () if name in left_out else blocks():
+                texts, may_miss = self.look.texts, self.look.may_miss
+                yield clean(block, self.source.n_columns, texts=texts, may_miss=may_miss)
 
     def learn(self, lesson: Lesson) -> Sums:
         """What the objects teach."""

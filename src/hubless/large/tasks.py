@@ -16,7 +16,7 @@ from ..stores.store import need
 from .checkpoints import Checkpoints, content_of, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
 from .plan import Bins
-from .sampling import Sample
+from .sampling import Sample, taken
 from .stream import codes_of, taught_in
 from .survey import BadPart, Block, Look, Survey, clean, survey_part
 
@@ -172,12 +172,12 @@ def _matrix(piece: Any, n_columns: int, dtype: Any) -> np.ndarray:
 
 
 def some_of(
-    block: Block, n_columns: int, look: Look, share: float, seed: list[int]
+    block: Block, n_columns: int, look: Look, first: int, share: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A share of the objects of a block by chance, with their labels."""
+    """A share of the objects of a block, of which `first` come before it, with their labels."""
     X, labels = clean(block, n_columns, texts=look.texts, may_miss=look.may_miss)
-    taken = np.random.default_rng(seed).random(len(X)) < share
-    return X[taken], labels[taken]
+    chosen = taken(first, len(X), share, seed)
+    return X[chosen], labels[chosen]
 
 
 def move_block(X: Any, y: Any = None, *, mover: Any) -> np.ndarray:

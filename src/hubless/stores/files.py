@@ -4,7 +4,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -260,30 +260,29 @@ class Parts(FileStore):
     @contextmanager
     def _writer(self, blue: Any, part: Path) -> Iterator[Append]:
         part.mkdir()
-        olds = blue.parts()
         blue.copy_others(part)
-        waiting: list[np.ndarray] = []
+        olds, left = blue.parts(), 0
+        with ExitStack() as current:  # the writer of the part whose rows come now
+            write: Append | None = None
 
-        def flush() -> None:
-            """Write every part whose rows are all there."""
-            while olds and sum(map(len, waiting)) >= olds[0].facts().count:
+            def begin_next() -> None:
+                nonlocal left, write
+                current.close()
                 old = olds.pop(0)
-                count = old.facts().count
-                moved = np.concatenate(waiting) if waiting else np.empty((0, blue.facts().dimension))
-                waiting[:] = [moved[count:]]
-                old._begun = self._begun
-                with old._writer(old, part / old.path.name) as append:
-                    start = 0
-                    for batch in old.batches():
-                        append(batch, moved[start : start + len(batch.ids)])
-                        start += len(batch.ids)
+                old._begun, left = self._begun, old.facts().count
+                write = current.enter_context(old._writer(old, part / old.path.name))
 
-        def append(batch: Batch, moved: np.ndarray) -> None:
-            waiting.append(moved)
-            flush()
+            def append(batch: Batch, moved: np.ndarray) -> None:
+                nonlocal left
+                while not left:
+                    begin_next()
+                left -= len(moved)
+                if write is not None:
+                    write(batch, moved)
 
-        yield append
-        flush()
+            yield append
+            while olds:  # parts without rows
+                begin_next()
 
 
 def _length(where: Any) -> int:

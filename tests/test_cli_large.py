@@ -1,0 +1,129 @@
+"""`hubless fit` of items beyond memory: the model that a fit in memory gives, and what users are told."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hubless import load
+from hubless.cli import main
+from hubless.index.large import CHOSEN_ON, is_large
+from hubless.large import stream
+from hubless.stores.store import Facts
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """A folder of four Parquet files with vectors of 8 columns and labels, one of them missing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 1200)
+    X = (2 * rng.standard_normal((5, 8))[y] + rng.standard_normal((1200, 8)) * 2).astype(np.float32)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(1200), 4)):
+        labels = [None if row == 7 else f"class {y[row]}" for row in rows]
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(X[rows].reshape(-1)), 8)
+        pq.write_table(pa.table({"vector": vectors, "label": labels}), folder / f"{i}.parquet")
+    return folder
+
+
+def test_all_pairs_give_the_model_of_a_fit_in_memory(parts, tmp_path, run):
+    own = run("fit", parts, "--labels", "label", "--mover", "ridge", "-o", tmp_path / "a")
+    how = ("--memory", "600MB", "--max-pairs", "all")
+    other = run("fit", parts, "--labels", "label", "--mover", "ridge", *how, "-o", tmp_path / "b")
+    a, b = load(tmp_path / "a").mover, load(tmp_path / "b").mover
+    assert a.alpha == b.alpha
+    np.testing.assert_allclose(b.W_, a.W_, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(b.moments_.K, a.moments_.K, rtol=1e-9)
+    assert own["learned"]["n"] == other["learned"]["n"] == other["learned"]["pairs"] == 1199
+    assert other["learned"]["without a vector or a label"] == 1
+    assert other["learned"]["chosen on"] == 1199
+    assert not (tmp_path / "b.scratch").exists()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "b", "parts"]
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_the_best_of_many_is_chosen_and_applied(parts, tmp_path, run, metric):
+    model, moved = tmp_path / "model", tmp_path / "moved"
+    told = run("fit", parts, "--labels", "label", "--metric", metric, "--memory", "1GB", "-o", model)
+    assert told["data"]["metric"] == metric
+    assert told["learned"]["tried"]
+    repair = load(model)
+    assert repair.metric == metric
+    if "Stay" in told["learned"]["mover"]:
+        return
+    run("apply", model, parts, "--metric", metric, "-o", moved)
+    rows = pq.read_table(parts / "2.parquet")
+    Z = np.stack(rows["vector"].to_numpy(zero_copy_only=False))
+    expected = repair.move(Z, list(range(len(Z))), rows["label"].to_pylist())
+    found = np.stack(pq.read_table(moved / "2.parquet")["vector"].to_numpy(zero_copy_only=False))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    if metric == "cosine":
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
+def test_inner_product_of_other_lengths_is_refused(parts, tmp_path, refused):
+    told = refused(
+        "fit", parts, "--labels", "label", "--metric", "ip", "--memory", "1GB", "-o", tmp_path / "m"
+    )
+    assert "inner product" in told
+    assert not (tmp_path / "m").exists()
+
+
+def test_bad_parts_are_told_or_left_out(parts, tmp_path, words, refused):
+    (parts / "1.parquet").write_bytes(b"no Parquet at all")
+    content = {file.name: file.read_bytes() for file in parts.iterdir()}
+    how = ("fit", parts, "--labels", "label", "--memory", "1GB", "--mover", "ridge", "-o", tmp_path / "m")
+    assert "1.parquet" in refused(*how)
+    told = words(*how, "--skip-bad")
+    assert "left out" in told
+    assert "1.parquet" in told
+    assert content == {file.name: file.read_bytes() for file in parts.iterdir()}
+    assert load(tmp_path / "m").facts["learned"]["left out"][0]["part"].endswith("1.parquet")
+
+
+def test_what_makes_no_sense_is_refused(parts, tmp_path, refused):
+    how = ("fit", parts, "--labels", "label", "-o", tmp_path / "m")
+    assert "at least" in refused(*how, "--memory", "10MB")
+    assert "2GB" in refused(*how, "--memory", "much")
+    assert "no column 'nothing'" in refused("fit", parts, "--labels", "nothing", "--memory", "1GB")
+    assert "among the items" in refused(*how, "--scratch", parts / "scratch")
+    (tmp_path / "pairs.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    told = refused("fit", parts, "--pairs", tmp_path / "pairs.tsv", "--memory", "1GB")
+    assert "--memory is for --labels" in told
+
+
+def test_a_pipe_shows_no_bar(parts, tmp_path):
+    command = [sys.executable, "-m", "hubless", "fit", str(parts), "--labels", "label", "--mover", "ridge"]
+    command += ["--memory", "1GB", "-o", str(tmp_path / "m")]
+    assert subprocess.run(command, capture_output=True, check=True).stderr == b""
+
+
+def test_when_items_are_large():
+    facts = Facts("npy file", None, 100, 1_000_000, "float32", "exhaustive")
+    assert is_large(facts, 10**9)
+    assert not is_large(facts, 10**10)
+    assert CHOSEN_ON >= 10_000  # a choice rests on thousands of held-out items
+
+
+def test_a_stopped_run_goes_on_in_its_scratch(parts, tmp_path, run, capsys, monkeypatch):
+    """A run that stops after the vectors are gathered leaves them there; the next one learns from them."""
+    how = ("fit", parts, "--labels", "label", "--mover", "ridge", "--memory", "1GB", "--max-pairs", "all")
+    whole = run(*how, "-o", tmp_path / "whole")
+
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "learn_classes", stop)
+        assert main([str(part) for part in (*how, "-o", tmp_path / "model")]) == 130
+    assert "goes on" in capsys.readouterr().err
+    scratch = tmp_path / "model.scratch"
+    assert {"rows.bin", "partition.json"} <= {file.name for file in scratch.iterdir()}
+    monkeypatch.setattr(stream.Partition, "begin", lambda self: pytest.fail("gathered again"))
+    again = run(*how, "-o", tmp_path / "model")
+    assert again["hash"] == whole["hash"]
+    assert not scratch.exists()
