@@ -294,7 +294,9 @@ def skewed(rng):
 def test_a_second_run_learns_nothing_anew(skewed, tmp_path, counted):
     X, y = skewed
     first = fit_large(LabelRidge(n_targets=2), X, y, max_pairs=None, scratch=tmp_path / "s")
-    assert sorted(counted) == ["learn_classes"] * 2 + ["learn_found"] * 60  # 20 | 11 + 10 + 1, and 60 one by one
+    assert (
+        sorted(counted) == ["learn_classes"] * 2 + ["learn_found"] * 60
+    )  # 20 | 11 + 10 + 1, and 60 one by one
     counted.clear()
     written = {file: file.stat().st_mtime_ns for file in (tmp_path / "s").iterdir()}
     second = fit_large(LabelRidge(n_targets=2), X, y, max_pairs=None, scratch=tmp_path / "s")

@@ -102,7 +102,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(to_numpy(y), found, sample_weight=weights))
 
     def _is_on_dask(self, *given: Any) -> bool:
-        """Whether queries, or the objects, are on Dask."""
+        """Whether queries or objects are there."""
         return any(is_dask(value) for value in (*given, getattr(self, "moved_", None)))
 
     def _on_dask(self, X: Any, neighbors: Any, *, shares: bool) -> Any:
@@ -283,8 +283,9 @@ class MoveLabeledClassifier(MovedNeighbors):
         refuse_on_dask(sample_weight=sample_weight, targets=targets, device=self.device)
         seen = mover._learn_on_dask(X, y)
         _check_enough(self._n_neighbors(), seen.n)
-        self.n_features_in_ = seen.n_columns
         self.__dict__.pop("feature_names_in_", None)
+        for name in {"n_features_in_", "feature_names_in_"} & mover.__dict__.keys():
+            setattr(self, name, getattr(mover, name))
         self._keep(mover, seen.classes, None, *stored(X, y, mover, seen))
         return self
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import place, to_numpy
+from .arrays import is_dask, place, to_numpy
 from .baselines import ITML, LMNN, NCA, DMLeig
 from .classifier import VOTES, MovedNeighbors, MoveLabeledClassifier
 from .classifier_cv import MoveLabeledClassifierCV
@@ -71,6 +71,11 @@ GRID = {"n_targets": "t", "alpha": "a", "n_neighbors": "k"}  # the last three ax
 def describe_estimator(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What JSON can hold of a fitted estimator, under ESTIMATOR_KEYS, and the learned arrays."""
     check_is_fitted(model)
+    if is_dask(getattr(model, "moved_", None)):
+        raise ValueError(
+            "the moved objects of this classifier are on Dask, and are not brought here. Save its mover_, "
+            "and write moved_ where it belongs, as by moved_.to_zarr."
+        )
     _check_refitted_by(model)
     shapes = LEARNS[type(model)]
     known = {*shapes, *NAMED, *OF_MOVER, *CHOSEN, "mover_", "weights_"}

@@ -45,7 +45,7 @@ def check_points(
     """
     reset, name = method == "fit", type(estimator).__name__
     _refuse_sparse(X)
-    _refuse_dask(X, f"{name}.{method}()")
+    refuse_dask(X, f"{name}.{method}()")
     if not is_foreign(X):
         X = validate_data(estimator, X, reset=reset, dtype=_float_type(X), ensure_min_samples=min_rows)
     else:
@@ -70,7 +70,7 @@ def check_points(
 def check_matrix(X: Any, name: str) -> Array:
     """X as a finite float matrix, for functions that have no estimator."""
     _refuse_sparse(X)
-    _refuse_dask(X, f"what takes {name}")
+    refuse_dask(X, f"what takes {name}")
     if is_foreign(X):
         return _check_foreign(X, name, min_rows=1)
     return check_array(X, dtype=_float_type(X), input_name=name)
@@ -91,7 +91,7 @@ def _refuse_sparse(X: Any) -> None:
         )
 
 
-def _refuse_dask(X: Any, what: str) -> None:
+def refuse_dask(X: Any, what: str) -> None:
     """Refuse what would all be brought to this machine."""
     if is_dask(X):
         raise ValueError(

@@ -21,7 +21,7 @@ import numpy as np
 
 from .arrays import Array, convert, namespace
 from .devices import host_like, to_device
-from .inputs import check_count, check_matrix
+from .inputs import check_count, check_matrix, refuse_dask
 from .topk import search
 
 
@@ -91,6 +91,7 @@ def check_neighbors(indices: Any, n_objects: int, like: Array | None = None) -> 
             f"neighbours must be a matrix of row numbers; got a tuple of {len(indices)}. Give the indices "
             "alone, as kneighbors(..., return_distance=False) returns them."
         )
+    refuse_dask(indices, "what takes neighbours")
     indices = indices if compat.is_array_api_obj(indices) else np.asarray(indices)
     indices = indices if like is None else convert(indices, like)
     xp = namespace(indices)

@@ -1,6 +1,5 @@
 """k-NN classification on Dask: objects in blocks on workers, or in memory and queries in blocks."""
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,17 @@ from ..inputs import check_matrix
 from ..large import tasks, top
 from ..large.survey import Survey
 from ..stores.store import need
-from .engine import as_array, as_labels, as_rows, check_columns, compute, delayed_blocks, float_type, n_rows
+from .engine import (
+    as_array,
+    as_fitted,
+    as_labels,
+    as_rows,
+    compute,
+    delayed_blocks,
+    float_type,
+    n_rows,
+    shared,
+)
 from .search import found_by, moved, tops
 
 QUERIES = 4096  # queries of NumPy that are asked at once
@@ -71,31 +80,18 @@ def _queries(model: Any, X: Any) -> tuple[Any, bool]:
     if is_host:
         X = check_matrix(X, "X")
         X = need("dask.array", "dask").from_array(X, chunks=(QUERIES, -1))
-    _check_names(model, X)
-    X = as_array(X)
-    check_columns(model, X)
-    return X, is_host
-
-
-def _check_names(model: Any, X: Any) -> None:
-    """Refuse a data frame with other columns than the one that a model was fitted to."""
-    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
-    if names is not None and columns is not None and list(columns) != list(names):
-        raise ValueError(
-            "The feature names should match those that were passed during fit: "
-            f"got {list(columns)[:3]} …, fitted with {list(names)[:3]} …."
-        )
+    return as_fitted(model, X), is_host
 
 
 def _mapped(model: Any, method: str, X: Any, widths: list[int | None], *options: Any) -> Any:
     """What a method of a classifier in memory says of each block of queries."""
-    dask, model = need("dask", "dask"), copy(model)
-    model.__dict__.pop("feature_names_in_", None)  # blocks have no names; they were checked
-    shared = dask.delayed(model, pure=False)
-    blocks = [dask.delayed(_ask)(shared, method, x, options) for x in delayed_blocks(X)]
-    kinds = [part.dtype for part in _ask(model, method, np.zeros((0, X.shape[1]), X.dtype), options)]
+    delayed, on_workers = need("dask", "dask").delayed, shared(model)
+    blocks = [delayed(_ask)(on_workers, method, x, options) for x in delayed_blocks(X)]
+    kinds = [model.moved_.dtype, np.dtype(np.int64)][-len(widths) :]  # of distances and row numbers
+    if method != "kneighbors":
+        kinds = [model.classes_.dtype if method == "predict" else model.moved_.dtype]
     told = [
-        as_rows([dask.delayed(lambda parts, i=i: parts[i])(block) for block in blocks], X, width, kind)
+        as_rows([delayed(lambda parts, i=i: parts[i])(block) for block in blocks], X, width, kind)
         for i, (width, kind) in enumerate(zip(widths, kinds, strict=True))
     ]
     return told[0] if len(told) == 1 else tuple(told)

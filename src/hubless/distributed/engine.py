@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,28 @@ def as_rows(blocks: list[Any], like: Any, n_columns: int | None, dtype: Any) -> 
     return array.concatenate([array.from_delayed(one, (n, *tail), dtype=dtype) for one, n in sizes])
 
 
-def check_columns(model: Any, X: Any) -> None:
-    """Refuse queries or objects with other columns than those that a model was fitted to."""
+def as_fitted(model: Any, X: Any) -> Any:
+    """Queries or objects as a Dask array, refused with other columns than those a model was fitted to."""
+    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is not None and columns is not None and list(columns) != list(names):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: "
+            f"got {list(columns)[:3]} …, fitted with {list(names)[:3]} …."
+        )
+    X = as_array(X)
     if X.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
             f"{model.n_features_in_} features as input."
         )
+    return X
+
+
+def shared(model: Any) -> Any:
+    """A fitted model that is sent to a worker once, not with every block; blocks have no names of columns."""
+    model = copy(model)
+    model.__dict__.pop("feature_names_in_", None)
+    return need("dask", "dask").delayed(model, pure=False)
 
 
 def float_type(X: Any) -> Any:

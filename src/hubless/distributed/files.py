@@ -107,12 +107,12 @@ def read_block(
 def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int]:
     """Let workers write a moved copy, a part or some rows each; rows, and items of a class not known."""
     delayed = need("dask", "dask").delayed
-    shared, path = delayed(model, pure=False), green._part()
+    on_workers, path = delayed(model, pure=False), green._part()
     half = path / f".half-{uuid4().hex}"  # for parts that are not whole yet; what dies there goes with it
     if isinstance(blue, Parts):
-        tasks = _parts(model, shared, blue, half, green._begun)
+        tasks = _parts(model, on_workers, blue, half, green._begun)
     elif isinstance(blue, NpyFile):
-        tasks = _rows(shared, blue, path)
+        tasks = _rows(on_workers, blue, path)
     else:
         raise StoreError(
             f"{blue.name} cannot be written by many workers: give .npy or a folder of parts, or leave --dask "

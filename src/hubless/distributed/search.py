@@ -11,13 +11,14 @@ from ..large import tasks, top
 from ..stores.store import need
 from .engine import (
     as_array,
+    as_fitted,
     as_labels,
     as_rows,
-    check_columns,
     compute,
     delayed_blocks,
     float_type,
     n_rows,
+    shared,
     sized,
     tree,
 )
@@ -27,12 +28,18 @@ RANGE = 1 << 24  # objects whose occurrences are counted at once
 
 def moved(mover: Any, X: Any, y: Any = None) -> Any:
     """Objects where a fitted mover moves them, as a Dask array."""
-    array, X = need("dask.array", "dask"), as_array(X)
-    check_columns(mover, X)
-    labels = () if y is None else (as_labels(y, X), "i")
+    array, X = need("dask.array", "dask"), as_fitted(mover, X)
+    labels, mover = () if y is None else (as_labels(y, X), "i"), shared(mover)
+    none = np.empty((0, 0), float_type(X))
     return array.blockwise(
-        tasks.move_block, "ij", X, "ij", *labels, mover=mover, dtype=float_type(X), concatenate=True
+        tasks.move_block, "ij", X, "ij", *labels, mover=mover, dtype=none.dtype, meta=none, concatenate=True
     )
+
+
+def asked(mover: Any, X: Any) -> Any:
+    """Queries as they are, as a Dask array of floats."""
+    X = as_fitted(mover, X)
+    return X.astype(float_type(X))
 
 
 def tops(queries: Any, objects: Any, k: int, codes: Any = None, *, exclude_self: bool = False) -> list[Any]:

@@ -35,6 +35,8 @@ def apply(
     notes = check_movable(model, blue, facts)
     _check_rows_are_those(model, blue)
     green = blue.beside(name)
+    if on_dask and not isinstance(green, FileStore):
+        raise StoreError(f"{blue.name} is written by one process: leave --dask out.")
     mark = Mark(model.hash, blue.name, "", done=False)
     with green.lock():
         _check_nothing_is_lost(blue, green)
@@ -43,7 +45,7 @@ def apply(
         clean = False
         while not clean and passes < (1 if green.written_at_once else PASSES):
             state, passes = state if passes == 0 else blue.state(), passes + 1
-            write = _write_on_dask if on_dask else _write
+            write: Any = _write_on_dask if on_dask else _write
             wrote, strange = write(model, blue, green, facts.count, progress)
             gone = 0 if green.written_at_once else _remove(blue, green)
             written, removed, clean = written + wrote, removed + gone, not wrote and not gone
@@ -224,13 +226,11 @@ def _write(model: Repair, blue: Store, green: Store, count: int, progress: bool 
 
 
 def _write_on_dask(
-    model: Repair, blue: Store, green: Store, count: int, progress: bool | None
+    model: Repair, blue: Store, green: FileStore, count: int, progress: bool | None
 ) -> tuple[int, int]:
     """The same, by the workers of a cluster."""
     from ..distributed.files import write_moved
 
-    if not isinstance(green, FileStore):
-        raise StoreError(f"{blue.name} is written by one process: leave --dask out.")
     if green.is_done():
         return 0, 0
     hidden = None if progress is None else not progress

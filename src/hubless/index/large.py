@@ -104,6 +104,7 @@ def _on_dask(
     from ..distributed.learn import some as some_of
 
     pairs, seed, scratch, progress = asked
+    state = store.state()
     objects = blocks_of_store(store, choice.label, prepared, skip_bad=skip_bad)
     seen = survey(objects)
     model: Repair = some_of(objects, seen, CHOSEN_ON, seed, choose, choice)
@@ -111,6 +112,8 @@ def _on_dask(
     lesson = model.mover._lesson(seen.mean)
     ways = Ways(pairs, seed, folder, None, progress)
     model.mover._fit_sums(seen, learn_seen(objects, seen, lesson, ways))
+    if store.state() != state:
+        raise OSError(f"{store.name} changed while it was read. Start again.")
     return model, seen
 
 

@@ -82,7 +82,8 @@ def fit_large(
         folder = None if scratch is None else Path(scratch).absolute()
         ways = on_dask.Ways(pairs, seed, folder, progress=progress)
         mover._fit_sums(*on_dask.learn(blocks, mover._lesson, ways))
-        return _named(mover, X)
+        mover._keep_names(X)
+        return mover
     source = source_of(X, y)
     plan = Plan(
         check_max_pairs(max_pairs, source.n_columns),
@@ -95,14 +96,7 @@ def fit_large(
     mover._lesson(np.zeros(source.n_columns))  # refuses what cannot be learned so before anything is read
     with gathered(source, plan) as objects:
         learn(mover, objects)
-    return _named(mover, X)
-
-
-def _named(mover: Mover, X: Any) -> Mover:
-    """Keep the names of the columns, as scikit-learn does."""
-    names = names_of(X)
-    if names is not None:
-        mover.feature_names_in_ = names
+    mover._keep_names(X)
     return mover
 
 
@@ -127,9 +121,3 @@ def check_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise ValueError(f"random_state must be a whole number of at least 0; got {seed!r}.")
     return int(seed)
-
-
-def names_of(X: Any) -> np.ndarray | None:
-    """Names of the columns of a data frame, where all are texts."""
-    columns = list(getattr(X, "columns", ()))
-    return np.array(columns, dtype=object) if columns and all(isinstance(n, str) for n in columns) else None

@@ -139,9 +139,9 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "exit_")
         if is_dask(X):
-            from ..distributed.engine import as_array
+            from ..distributed.search import asked
 
-            return as_array(X)
+            return asked(self, X)
         return as_asked(check_points(self, X, method="transform", like=self.exit_.mean), self.exit_)
 
     def move(self, Z: Any, y: Any = None) -> Array:
@@ -198,7 +198,14 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         objects = blocks_of(X, y)
         seen, sums = learn(objects, self._lesson, Ways(check_max_pairs("auto", objects.n_columns)))
         self._fit_sums(seen, sums)
+        self._keep_names(X)
         return seen
+
+    def _keep_names(self, X: Any) -> None:
+        """Keep the names of the columns of a data frame, where all are texts, as scikit-learn does."""
+        names = list(getattr(X, "columns", ()))
+        if names and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _with_the_rest(self, X: Array, codes: Array, weights: Array, moved: Array) -> Array:
         """All objects moved: also those of weight 0, which were not learned from."""
