@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+NONE, TEXT, NUMBER, STRANGE = range(4)  # what a label may be
 LETTERS = 1000  # of a label, beyond which a column holds texts and not classes
 
 
@@ -157,29 +158,52 @@ def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray,
     y = block.y
     if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and not texts:
         return y, np.ones(len(y), dtype=bool)
-    values: Sequence[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
-    known = np.array([not _is_missing(value) for value in values], dtype=bool)
+    values: list[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
+    kinds = _kinds(values)
+    known = kinds != NONE
     if not known.all() and not may_miss:
         row = int(np.argmin(known))
         raise BadPart(f"row {block.first + row:,} of {block.part} has no label; got {values[row]!r}.")
-    kinds = np.array([_kind(value) if there else "" for value, there in zip(values, known, strict=True)])
-    if (kinds == "?").any():
-        row = int(np.argmax(kinds == "?"))
+    if (kinds == STRANGE).any():
+        row = int(np.argmax(kinds == STRANGE))
         raise BadPart(
             f"Unknown label type: row {block.first + row:,} of {block.part} has {values[row]!r:.60} "
             f"({type(values[row]).__name__}). Labels are whole numbers, truth values, or texts of at most "
             f"{LETTERS:,} letters."
         )
     if texts:
-        return _objects(["" if value is None else str(value) for value in values]), known
-    if len({*kinds.tolist()} - {""}) > 1:
+        return _objects(list(map(str, values))), known
+    if not len(values):
+        return np.zeros(0, np.int64), known
+    if (kinds != kinds[0]).any():
         row = int(np.argmax(kinds != kinds[0]))
         raise BadPart(
             f"Unknown label type: {block.part} has texts and numbers as labels, as in row "
             f"{block.first + row:,}; give one kind."
         )
-    is_text = len(values) > 0 and kinds[0] == "text"
-    return (_objects(values) if is_text else np.array(values) if values else np.zeros(0, np.int64)), known
+    return (_objects(values) if kinds[0] == TEXT else np.array(values)), known
+
+
+def _kinds(values: list[Any]) -> np.ndarray:
+    """What each label is: NONE, a TEXT, a NUMBER or STRANGE; those of one type are told at once."""
+    types = set(map(type, values))
+    if types <= {int, bool} and -(2**63) <= min(values, default=0) <= max(values, default=0) < 2**64:
+        return np.full(len(values), NUMBER)
+    if types == {str} and max(map(len, values)) <= LETTERS:
+        return np.where(_objects(values) == "", NONE, TEXT)
+    return np.array([_kind(value) for value in values], dtype=np.int64)
+
+
+def _kind(value: Any) -> int:
+    if value is None or type(value).__name__ == "NAType":  # that of a data frame
+        return NONE
+    if isinstance(value, str):
+        return (TEXT if value else NONE) if len(value) <= LETTERS else STRANGE
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return NUMBER if -(2**63) <= int(value) < 2**64 else STRANGE
+    if isinstance(value, float | np.floating):
+        return NONE if np.isnan(value) else NUMBER if float(value).is_integer() else STRANGE
+    return STRANGE
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:
@@ -197,24 +221,6 @@ def uniques(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     places: dict[str, int] = {}
     numbers = np.array([places.setdefault(label, len(places)) for label in labels.tolist()], dtype=np.int64)
     return np.array([*places]), numbers
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a value stands for no label: None, an empty text, NaN, or the NA of a data frame."""
-    if value is None or (isinstance(value, str) and value == ""):
-        return True
-    return (isinstance(value, float | np.floating) and bool(np.isnan(value))) or type(
-        value
-    ).__name__ == "NAType"
-
-
-def _kind(value: Any) -> str:
-    """Whether a label is a text or a number; "?" for what cannot name a class."""
-    if isinstance(value, str):
-        return "text" if len(value) <= LETTERS else "?"
-    if isinstance(value, bool | int | np.bool_ | np.integer):
-        return "number" if -(2**63) <= int(value) < 2**64 else "?"
-    return "number" if isinstance(value, float | np.floating) and float(value).is_integer() else "?"
 
 
 class Look(NamedTuple):
