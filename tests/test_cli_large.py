@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hubless import load
+from hubless.classifier_cv import CHOSEN_ON
 from hubless.cli import main
-from hubless.index.large import CHOSEN_ON, is_large
+from hubless.index.large import is_large
 from hubless.large import stream
 from hubless.stores.store import Facts
 

@@ -12,7 +12,7 @@ from dask.callbacks import Callback
 from distributed import Client
 from sklearn.base import clone
 
-from hubless import MoveLabeled, MoveLabeledClassifierCV, load, measure_hubness, nearest, save
+from hubless import MoveLabeled, MoveQuery, load, measure_hubness, nearest, save
 from hubless.distributed import engine, learn
 from hubless.distributed.learn import Ways, blocks_of
 from hubless.large import plan
@@ -364,7 +364,7 @@ def test_what_is_not_done_on_dask_is_refused(rng):
     for call in (
         lambda: nearest(x, x, 2),
         lambda: nearest(X, x, 2),
-        lambda: MoveLabeledClassifierCV().fit(x, labels),
+        lambda: MoveQuery().fit(x, labels),
     ):
         with Counted() as ran, pytest.raises(ValueError, match="is on Dask"):
             call()

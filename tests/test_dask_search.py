@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import clone
 
 import hubless.distributed as on_dask
-from hubless import MoveLabeledClassifier, measure_hubness, nearest, save
+from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV, fit_large, measure_hubness, nearest, save
+from hubless.candidates import learned_in_parts
 from hubless.distributed import search
 from hubless.movers import LabelRidge, Shrink, Smooth, Stay
 from tests import reference
@@ -273,3 +274,28 @@ def test_hubness(data, monkeypatch, width):
 def test_hubness_in_memory_of_neighbours_on_dask():
     with pytest.raises(ValueError, match=r"Dask.*hubless\.distributed"):
         measure_hubness(da.ones((9, 2), dtype=int), 3)
+
+
+@pytest.mark.parametrize("mover", ["ridge", "auto"])
+def test_parameters_are_chosen_on_a_sample_and_learned_from_all(data, mover):
+    """Where all objects are the sample, the choice is that of NumPy arrays."""
+    X, y, Q, _ = data
+    own = {"n_neighbors": (1, 3, 5), "n_targets": (1, 2), "mover": mover}
+    got = MoveLabeledClassifierCV(**own).fit(da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40))
+    movers = [Stay(), *learned_in_parts()] if mover == "auto" else mover
+    want = MoveLabeledClassifierCV(**(own | {"mover": movers, "lift": mover == "ridge"})).fit(X, y)
+    assert got.n_neighbors_ == want.n_neighbors_
+    assert repr(got.mover_) == repr(want.mover_)
+    assert got.best_score_ == want.best_score_
+    assert f"chosen on {len(X):,} of {len(X):,} objects" in got.explain()
+    alone = fit_large(clone(got.mover_), X, y)  # the same sample of pairs, in memory
+    np.testing.assert_allclose(got.mover_.move(X, y), alone.move(X, y), rtol=1e-9, atol=1e-9)
+    moved = alone.move(X, y)
+    near = nearest(Q, moved, got.n_neighbors_, return_distance=False)
+    votes = [[y[row] for row in rows] for rows in near]
+    naive = [max(own, key=lambda label, own=own: (own.count(label), -own.index(label))) for own in votes]
+    assert got.predict(Q).tolist() == naive
+    with pytest.raises(ValueError, match="alphas"):
+        MoveLabeledClassifierCV(alphas=[1.0]).fit(
+            da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
+        )

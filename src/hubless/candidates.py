@@ -36,6 +36,17 @@ def simple_movers() -> list[Mover]:
     ]
 
 
+def learned_in_parts() -> list[Mover]:
+    """Movers that need neither one more column nor all objects at once: for indexes, and for Dask."""
+    alphas = [_relative(alpha) for alpha in (0.3, 1.0, 3.0)]
+    return [
+        *(Scale(g) for g in (0.8, 0.6, 0.4)),
+        *(Shrink(step) for step in (0.15, 0.3, 0.5)),
+        *(MoveLabeled(alpha, n) for alpha in alphas for n in (1, 10)),
+        *(LabelRidge(alpha, keep=keep) for alpha in alphas for keep in (0.85, 1.0)),
+    ]
+
+
 def balanced(mover: Mover) -> list[Mover]:
     """A mover followed by Balance, unless it has that, or Steer, which comes after it."""
     if any(isinstance(step, Balance | Steer) for step in steps(mover)):

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array, convert, is_dask, namespace, to_numpy
 from .devices import host_like, to_device, to_host
+from .distributed import classify
 from .inputs import (
     check_choice,
     check_count,
@@ -56,8 +57,6 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         k = self._n_neighbors() if k is None else k
         _check_enough(k, self.moved_.shape[0])
         if self._is_on_dask(X):
-            from .distributed import classify
-
             return classify.kneighbors(self, X, k, return_distance)
         X = as_asked(check_points(self, X, method=method, like=self.moved_), self.mover_.exit_)
         X, moved = to_device(X, self.device), to_device(self.moved_, self.device)
@@ -93,8 +92,6 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
         """Accuracy on queries X of classes y; `neighbors` as in `predict`."""
         if self._is_on_dask(X, neighbors):
-            from .distributed import classify
-
             refuse_on_dask(sample_weight=sample_weight)
             return classify.accuracy(self.predict(X, neighbors=neighbors), y)
         found = to_numpy(self.predict(X, neighbors=neighbors))
@@ -107,8 +104,6 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
 
     def _on_dask(self, X: Any, neighbors: Any, *, shares: bool) -> Any:
         """Classes, or shares of the votes: Dask arrays for queries on Dask, else NumPy arrays."""
-        from .distributed import classify
-
         check_is_fitted(self)
         check_choice("weights", self.weights, VOTES)
         refuse_on_dask(neighbors=neighbors)
@@ -167,6 +162,12 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         self._keep(mover, classes, labeled.weights, moved, labeled.codes)
         if self.device is not None:
             to_host(self)
+
+    def _take_from(self, mover: Mover) -> None:
+        """Expect the columns that a mover was fitted to."""
+        self.__dict__.pop("feature_names_in_", None)
+        for name in {"n_features_in_", "feature_names_in_"} & mover.__dict__.keys():
+            setattr(self, name, getattr(mover, name))
 
     def _keep(self, mover: Mover, classes: Array, weights: Array | None, moved: Array, codes: Array) -> None:
         self.classes_, self.mover_, self.moved_ = classes, mover, moved
@@ -278,15 +279,11 @@ class MoveLabeledClassifier(MovedNeighbors):
         return self
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, targets: Any, mover: Mover) -> Any:
-        from .distributed.classify import stored
-
         refuse_on_dask(sample_weight=sample_weight, targets=targets, device=self.device)
         seen = mover._learn_on_dask(X, y)
         _check_enough(self._n_neighbors(), seen.n)
-        self.__dict__.pop("feature_names_in_", None)
-        for name in {"n_features_in_", "feature_names_in_"} & mover.__dict__.keys():
-            setattr(self, name, getattr(mover, name))
-        self._keep(mover, seen.classes, None, *stored(X, y, mover, seen))
+        self._take_from(mover)
+        self._keep(mover, seen.classes, None, *classify.stored(X, y, mover, seen))
         return self
 
     def _check_mover(self) -> Mover:

@@ -7,10 +7,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, convert, to_numpy
+from .arrays import Array, convert, is_dask, to_numpy
+from .candidates import learned_in_parts
 from .candidates import name as name_of
 from .classifier import VOTES, MovedNeighbors
 from .devices import to_device
+from .distributed.classify import stored
+from .distributed.learn import blocks_of, some, survey
 from .inputs import (
     check_alphas,
     check_choice,
@@ -21,10 +24,13 @@ from .inputs import (
     check_weights,
 )
 from .movers import MoveLabeled, Mover, Stay
+from .movers.mover import refuse_on_dask
 from .race import NEIGHBORS as RACED_NEIGHBORS
 from .race import Arena, Race, explain, n_targets_of, table
 from .selection import NEIGHBORS, Grid, best_setting, feasible_neighbors, folds, results, score_fold
 from .targets import Labeled, first_targets, labeled_objects
+
+CHOSEN_ON = 20_000  # objects on Dask that a choice is made on
 
 
 class MoveLabeledClassifierCV(MovedNeighbors):
@@ -132,13 +138,16 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
         Parameters
         ----------
-        X, y, sample_weight : as in MoveLabeledClassifier; weights also weigh the accuracy
+        X, y, sample_weight : as in MoveLabeledClassifier; weights also weigh the accuracy. Of objects on
+            Dask, some 20,000 are chosen on, and all are learned from.
         targets : int array of shape (n, width), optional
             Precomputed targets. A fold takes the first ones that are in its training part, so give more
             columns than are used.
         """
         check_choice("weights", self.weights, VOTES)
         movers = self._check_movers()
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, targets, movers)
         n_targets = check_counts("n_targets", self.n_targets) if movers is None else (n_targets_of(movers),)
         penalties = None if self.alphas is None else check_alphas(self.alphas)
         X = to_device(check_points(self, X, min_rows=2), self.device, whole=True)
@@ -159,6 +168,30 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             self._choose_ridge(classes, labeled, parts, grid, given)
         else:
             self._choose_mover(classes, labeled, parts, movers, given)
+        return self
+
+    def _fit_dask(
+        self, X: Any, y: Any, sample_weight: Any, targets: Any, movers: list[Mover] | None
+    ) -> "MoveLabeledClassifierCV":
+        """Choose on a sample, which one worker does, and learn from all objects on Dask."""
+        refuse_on_dask(
+            sample_weight=sample_weight, targets=targets, device=self.device, alphas=self.alphas
+        )  # a given λ is for all objects, and the best one on a sample would be too small for them
+        objects = blocks_of(X, y)
+        seen, chooser = survey(objects), clone(self)
+        if movers == []:
+            chooser.set_params(mover=[Stay(), *learned_in_parts()], lift=False)
+        chosen = some(objects, seen, CHOSEN_ON, 0, fitted_to, chooser)
+        mover = clone(chosen.mover_)
+        mover._learn_seen_on_dask(objects, seen)
+        mover._keep_names(X)
+        self._take_from(mover)
+        self._keep(mover, seen.classes, None, *stored(X, y, mover, seen))
+        for name in ("n_neighbors_", "best_score_", "cv_results_", "_why", "n_targets_", "scores_", "grid_"):
+            self.__dict__.pop(name, None)
+            if hasattr(chosen, name):
+                setattr(self, name, getattr(chosen, name))
+        self._why += f" It was chosen on {chosen.codes_.shape[0]:,} of {seen.n:,} objects."
         return self
 
     def _check_movers(self) -> list[Mover] | None:
@@ -230,6 +263,12 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     def _n_neighbors(self) -> int:
         return self.n_neighbors_
+
+
+def fitted_to(sample: Any, model: MoveLabeledClassifierCV) -> MoveLabeledClassifierCV:
+    """A classifier that chose on a sample: [(X, labels), …]."""
+    X, y = (np.concatenate(part) for part in zip(*sample, strict=True))
+    return model.fit(X, y.astype(str) if y.dtype == object else y)
 
 
 def plain_neighbors(model: MoveLabeledClassifierCV) -> int | None:

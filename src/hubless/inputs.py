@@ -96,7 +96,8 @@ def refuse_dask(X: Any, what: str) -> None:
     if is_dask(X):
         raise ValueError(
             f"X is on Dask, and {what} works in memory. What works on Dask is MoveLabeledClassifier, "
-            "MoveLabeled, LabelRidge, Shrink, Scale, Stay and hubless.distributed; or give X.compute()."
+            "MoveLabeledClassifierCV, MoveLabeled, LabelRidge, Shrink, Scale, Stay and hubless.distributed; "
+            "or give X.compute()."
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import model_dir
+from ..distributed.engine import cluster
 from ..index.repair import Repair
 from ..movers import Mover
 from ..plain import as_json, encodable
@@ -85,8 +86,6 @@ def cluster_of(options: argparse.Namespace) -> Iterator[bool]:
     if options.dask is None:
         yield False
         return
-    from ..distributed.engine import cluster
-
     with cluster(options.dask):
         yield True
 

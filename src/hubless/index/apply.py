@@ -7,6 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .. import __version__
+from ..distributed.files import write_moved
 from ..movers import Stay
 from ..stores.file_store import FileStore
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
@@ -229,8 +230,6 @@ def _write_on_dask(
     model: Repair, blue: Store, green: FileStore, count: int, progress: bool | None
 ) -> tuple[int, int]:
     """The same, by the workers of a cluster."""
-    from ..distributed.files import write_moved
-
     if green.is_done():
         return 0, 0
     hidden = None if progress is None else not progress

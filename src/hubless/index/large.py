@@ -10,6 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from ..candidates import name
+from ..classifier_cv import CHOSEN_ON
+from ..distributed.files import blocks_of_store
+from ..distributed.learn import Ways, learn_seen, some, survey
 from ..large.checkpoints import clear
 from ..large.fit import learn
 from ..large.memory import COPIES, as_bytes, of_machine
@@ -22,8 +25,6 @@ from ..stores.store import Facts, Store
 from .collection import Collection, check_original, space_of
 from .learn import learn_from_labels
 from .repair import Repair, unit
-
-CHOSEN_ON = 20_000  # items that the mover is chosen on
 
 
 def is_large(facts: Facts, memory: int) -> bool:
@@ -99,15 +100,11 @@ def _on_dask(
     store: Store, prepared: Any, choice: "Choice", asked: tuple[Any, ...], skip_bad: bool
 ) -> tuple[Repair, Survey]:
     """The same on Dask: chosen by one worker, learned by all."""
-    from ..distributed.files import blocks_of_store
-    from ..distributed.learn import Ways, learn_seen, survey
-    from ..distributed.learn import some as some_of
-
     pairs, seed, scratch, progress = asked
     state = store.state()
     objects = blocks_of_store(store, choice.label, prepared, skip_bad=skip_bad)
     seen = survey(objects)
-    model: Repair = some_of(objects, seen, CHOSEN_ON, seed, choose, choice)
+    model: Repair = some(objects, seen, CHOSEN_ON, seed, choose, choice)
     folder = None if scratch is None else scratch.absolute()
     lesson = model.mover._lesson(seen.mean)
     ways = Ways(pairs, seed, folder, None, progress)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..candidates import name, steps
+from ..candidates import learned_in_parts, name, steps
 from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
 from ..evaluation import NORMAL, Figure, figure
-from ..movers import Chain, LabelRidge, MoveLabeled, Mover, Scale, Shrink, Stay, Unit
+from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..race import tried
 from ..solve import Penalty
 from ..stores.store import StoreError
@@ -28,14 +28,10 @@ SEEN = 100_000  # ids of items with queries of their own that a model names
 
 def movers_for_labels(metric: str) -> list[Mover]:
     """What is tried: movers that need neither one more column nor the items themselves in the model."""
-    relative = [Penalty(alpha, relative=True) for alpha in (0.3, 1.0, 3.0)]
-    found: list[Mover] = [
-        *(Scale(g) for g in (0.8, 0.6, 0.4) if metric == "l2"),
-        *(Shrink(step) for step in (0.15, 0.3, 0.5)),
-        *(MoveLabeled(alpha, n) for alpha in relative for n in (1, 10)),
-        *(LabelRidge(alpha, keep=keep) for alpha in relative for keep in (0.85, 1.0)),
-    ]
-    return [Stay(), *(Chain([mover, Unit()]) if metric == "cosine" else mover for mover in found)]
+    if metric == "l2":
+        return [Stay(), *learned_in_parts()]
+    found = [mover for mover in learned_in_parts() if not isinstance(mover, Scale)]
+    return [Stay(), *(Chain([mover, Unit()]) for mover in found)]
 
 
 def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", random_state: int = 0) -> Repair:

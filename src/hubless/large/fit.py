@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ..arrays import is_dask
+from ..distributed import learn as on_dask
 from ..movers import Mover
 from ..stores.opening import open_store
 from ..stores.store import Store
@@ -75,8 +76,6 @@ def fit_large(
         raise ValueError(f"device={mover._device()!r} plays no part here; leave it out, or fit in memory.")
     seed = check_seed(random_state)
     if is_dask(X):
-        from ..distributed import learn as on_dask
-
         blocks = on_dask.blocks_of(X, y, skip_bad=skip_bad)
         pairs = check_max_pairs(max_pairs, blocks.n_columns)
         folder = None if scratch is None else Path(scratch).absolute()

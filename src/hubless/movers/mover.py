@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, is_dask, namespace
 from ..devices import host_like, to_device, to_host
+from ..distributed.learn import Ways, blocks_of, learn_seen, survey
+from ..distributed.search import asked, moved
 from ..inputs import (
     check_class_numbers,
     check_labels,
@@ -139,8 +141,6 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "exit_")
         if is_dask(X):
-            from ..distributed.search import asked
-
             return asked(self, X)
         return as_asked(check_points(self, X, method="transform", like=self.exit_.mean), self.exit_)
 
@@ -160,8 +160,6 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "exit_")
         if is_dask(Z):
-            from ..distributed.search import moved
-
             return moved(self, Z, y if self._uses_labels else None)
         Z = to_device(check_points(self, Z, method="move", like=self.exit_.mean), self._device())
         codes = None
@@ -186,20 +184,21 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return moved if self._device() is None else to_host((to_host(self), moved))[1]
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Any:
-        from ..distributed.search import moved
-
         refuse_on_dask(sample_weight=sample_weight, targets=targets, device=self._device())
         self._learn_on_dask(X, y)
         return moved(self, X, y if self._uses_labels else None)
 
     def _learn_on_dask(self, X: Any, y: Any) -> Survey:
-        from ..distributed.learn import Ways, blocks_of, learn
-
         objects = blocks_of(X, y)
-        seen, sums = learn(objects, self._lesson, Ways(check_max_pairs("auto", objects.n_columns)))
-        self._fit_sums(seen, sums)
+        self._lesson(np.zeros(objects.n_columns))  # refuses what cannot be learned so before anything is read
+        seen = survey(objects)
+        self._learn_seen_on_dask(objects, seen)
         self._keep_names(X)
         return seen
+
+    def _learn_seen_on_dask(self, objects: Any, seen: Survey) -> None:
+        ways = Ways(check_max_pairs("auto", objects.n_columns))
+        self._fit_sums(seen, learn_seen(objects, seen, self._lesson(seen.mean), ways))
 
     def _keep_names(self, X: Any) -> None:
         """Keep the names of the columns of a data frame, where all are texts, as scikit-learn does."""
