@@ -45,7 +45,7 @@ class Shape(NamedTuple):
 
 
 FULL = Shape(10_000_000, 128, 1000, 2_000_000_000, "1.5GB", 1000)
-QUICK = Shape(30_000, 16, 40, 1_500_000_000, "600MB", 100)
+QUICK = Shape(30_000, 16, 40, 1_500_000_000, "1GB", 100)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def parts(tmp_path):
 
 def test_all_pairs_give_the_model_of_a_fit_in_memory(parts, tmp_path, run):
     own = run("fit", parts, "--labels", "label", "--mover", "ridge", "-o", tmp_path / "a")
-    how = ("--memory", "600MB", "--max-pairs", "all")
+    how = ("--memory", "1GB", "--max-pairs", "all")
     other = run("fit", parts, "--labels", "label", "--mover", "ridge", *how, "-o", tmp_path / "b")
     a, b = load(tmp_path / "a").mover, load(tmp_path / "b").mover
     assert a.alpha == b.alpha

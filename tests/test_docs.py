@@ -18,7 +18,13 @@ from hubless import cli, demo
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MADE = ("results.md", "movers-results.md", "speed.md", "index-results.md")  # by a command, compared with it
+MADE = (
+    "results.md",
+    "movers-results.md",
+    "speed.md",
+    "index-results.md",
+    "scale.md",
+)  # by a command, compared with it
 STORIES = ("index.md", "report.md", "large.md")  # of files and commands
 REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in STORIES)
 ELSEWHERE = ("recipes.md",)  # is run by test_recipes.py

@@ -91,13 +91,13 @@ def _refuse_sparse(X: Any) -> None:
         )
 
 
-def refuse_dask(X: Any, what: str) -> None:
+def refuse_dask(X: Any, what: str, name: str = "X") -> None:
     """Refuse what would all be brought to this machine."""
     if is_dask(X):
         raise ValueError(
-            f"X is on Dask, and {what} works in memory. What works on Dask is MoveLabeledClassifier, "
+            f"{name} is on Dask, and {what} works in memory. What works on Dask is MoveLabeledClassifier, "
             "MoveLabeledClassifierCV, MoveLabeled, LabelRidge, Shrink, Scale, Stay and hubless.distributed; "
-            "or give X.compute()."
+            f"or give {name}.compute()."
         )
 
 
@@ -130,6 +130,7 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     """Sorted classes and the class number of each object, in the library of X (classes by name in NumPy)."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
+    refuse_dask(y, "what takes X in memory", "y")
     check_consistent_length(X, y)
     xp = namespace(X)
     if is_foreign(y) and same_place(X, y) and y.ndim == 1 and xp.isdtype(y.dtype, "integral"):
@@ -142,6 +143,12 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     if classes.dtype.kind in "biuf":  # everything follows X, but only NumPy has arrays of names
         classes = convert(classes.astype(np.int64) if classes.dtype.kind == "u" else classes, X)
     return classes, convert(codes.astype(np.int64), X)
+
+
+def label_text(value: Any) -> str:
+    """A label as a text: 3 and "3" are one class, and so is the 3.0 of a column with a missing label."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if whole else str(value)
 
 
 def check_class_numbers(y: Any, X: Array, classes: Array, name: str) -> Array:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ CODES = "exit codes: 0 done; 1 it could not be done, the message says why; 2 a s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb: 0 when it did its job, 1 when it could not, 2 for a senseless line, 130 for Ctrl-C."""
     options = parser().parse_args(arguments)
+    warnings.filterwarnings("ignore", "The number of unique classes")  # many classes are no mistake here
     try:
         return options.run(options) or 0
     except BrokenPipeError:  # the reader has seen enough, as `head` does

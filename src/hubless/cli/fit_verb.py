@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import model_dir
 from ..index.collection import collect
-from ..index.large import is_large, learn_large, told
+from ..index.large import is_large, learn_large, words
 from ..index.learn import learn_from_labels, learn_from_pairs
 from ..index.pairs import judged
 from ..index.repair import Repair
@@ -92,7 +92,11 @@ def _add_large(verb: Any) -> None:
 
 
 def _pairs(text: str) -> Any:
-    return {"all": None, "auto": "auto"}[text] if text in ("all", "auto") else positive(text)
+    if text.lower() in ("all", "auto"):
+        return None if text.lower() == "all" else "auto"
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'must be a number of at least 1, or "all"; got {text}')
+    return positive(text)
 
 
 def _fit(options: argparse.Namespace) -> None:
@@ -112,7 +116,7 @@ def _fit(options: argparse.Namespace) -> None:
     model_dir.save(model, options.out)
     learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
     result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
-    show(options, result, _words(options, learned))
+    show(options, result, _words(options, learned, model.dimension))
 
 
 def _from_labels(options: argparse.Namespace, store: Store) -> Repair:
@@ -135,15 +139,10 @@ def _from_labels(options: argparse.Namespace, store: Store) -> Repair:
         )
 
 
-def _words(options: argparse.Namespace, learned: dict[str, Any]) -> str:
+def _words(options: argparse.Namespace, learned: dict[str, Any], n_columns: int) -> str:
     lines = [f"{options.out}: {learned['mover']}", learned["chosen by"]]
     if "chosen on" in learned:
-        lines.append(
-            f"Chosen on {learned['chosen on']:,} items, learned from {learned['pairs']:,} pairs of "
-            f"{learned['n']:,} items."
-        )
-    if learned.get("left out"):
-        lines.append(told(learned["left out"]))
+        lines += words(learned, n_columns)
     if learned.get("pairs left out"):
         lines.append(f"{learned['pairs left out']} pairs were left out: their query or item is not there.")
     moves = not learned["mover"].startswith(("Stay", "not to move"))

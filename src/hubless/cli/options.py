@@ -55,7 +55,10 @@ def add_source(verb: Any, name: str = "source", help: str = SOURCE) -> None:
     verb.add_argument("--id", metavar="COLUMN", help='column of ids (default: the key, or "id")')
     verb.add_argument("--metric", choices=METRICS, help="how it is searched, where it does not say so itself")
     verb.add_argument(
-        "--items", type=Path, metavar="FILE", help="table with a row per item (CSV, JSON, Parquet), for files"
+        "--items",
+        type=Path,
+        metavar="FILE",
+        help="table with a row per item, for files: CSV, JSON, Parquet, or .npy with the column `label`",
     )
 
 

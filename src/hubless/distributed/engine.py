@@ -17,8 +17,9 @@ LOST = {"CommClosedError", "FutureCancelledError", "CancelledError"}  # errors o
 
 def as_array(X: Any) -> Any:
     """A Dask array of a Dask array or data frame, with all columns in one block."""
-    if not isinstance(X, need("dask.array", "dask").Array):
-        X = X.to_dask_array()
+    array = need("dask.array", "dask")
+    if not isinstance(X, array.Array):
+        X = X.to_dask_array() if hasattr(X, "to_dask_array") else array.from_array(np.asarray(X))
     if X.ndim != 2:
         raise ValueError(f"X must have one row per object and one column per number; got {X.ndim} axes.")
     return X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
@@ -151,12 +152,19 @@ def current_client() -> Any:
 def cluster(address: str | None) -> Iterator[Any]:
     """A client of a running cluster, or of one that is started on this machine, a worker per core."""
     distributed = need("distributed", "dask")
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what is lost, is told by us
     if address:
         try:
             client = distributed.Client(address, timeout=CONNECT)
         except (OSError, TimeoutError, ValueError) as error:
             raise ConnectionError(f"there is no Dask scheduler at {address}: {error}") from error
         with client:
+            try:
+                client.wait_for_workers(1, timeout=CONNECT)
+            except TimeoutError as error:
+                raise ConnectionError(
+                    f"the cluster at {address} has no workers; start some: dask worker {address}"
+                ) from error
             yield client
         return
     local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR)

@@ -15,7 +15,7 @@ from ..large import tasks
 from ..large.lesson import Lesson, Sums
 from ..large.plan import pack
 from ..large.sampling import Sample
-from ..large.survey import BadPart, Look, Survey
+from ..large.survey import Look, Survey, refused
 from ..large.tasks import Work
 from ..stores.store import need
 from .engine import as_array, as_labels, compute, delayed_blocks, tree
@@ -111,7 +111,8 @@ def survey(objects: Blocks) -> Survey:
         looks = [delayed(tasks.of_kind)(look, kind, name) for look, name in named]
     seen: Survey = compute(tree(tasks.add_surveys, [delayed(tasks.add_surveys)([look]) for look in looks]))
     if seen.skipped and not objects.look.skip_bad:
-        raise BadPart(seen.skipped[0].why)
+        seen.skipped = seen.skipped[:1]
+        raise refused(seen)
     seen.check()
     return seen
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from ..inputs import label_text
 from ..stores.store import Facts, Store, StoreError
 from .repair import Repair, unit
 
@@ -170,7 +171,7 @@ def are_known(labels: Sequence[Any]) -> np.ndarray:
 def as_texts(labels: Sequence[Any]) -> np.ndarray:
     """Labels as texts, so that the 7 of a table is the "7" of a file; (n,) of objects, of any length."""
     texts = np.empty(len(labels), dtype=object)
-    texts[:] = ["" if value is None else str(value) for value in labels]
+    texts[:] = ["" if value is None else label_text(value) for value in labels]
     return texts
 
 

@@ -15,7 +15,7 @@ from ..distributed.files import blocks_of_store
 from ..distributed.learn import Ways, learn_seen, some, survey
 from ..large.checkpoints import clear
 from ..large.fit import learn
-from ..large.memory import COPIES, as_bytes, of_machine
+from ..large.memory import COPIES, as_bytes, of_machine, rows_to_choose_on
 from ..large.sampling import check_max_pairs
 from ..large.sources import OfStore
 from ..large.stream import Plan, gathered
@@ -25,6 +25,8 @@ from ..stores.store import Facts, Store
 from .collection import Collection, check_original, space_of
 from .learn import learn_from_labels
 from .repair import Repair, unit
+
+FEW = 10  # pairs per column, below which W is rough
 
 
 def is_large(facts: Facts, memory: int) -> bool:
@@ -86,9 +88,13 @@ def learn_large(
         model, seen = _on_dask(store, prepared, choice, asked, skip_bad)
     else:
         memory = of_machine() // 2 if memory is None else as_bytes(memory)
+        itemsize = 8 if facts.dtype == "float64" else 4
+        most = rows_to_choose_on(memory, facts.dimension, itemsize, min(CHOSEN_ON, max(1, facts.count)))
         plan = Plan(pairs, memory, scratch, random_state, skip_bad, progress)
         with gathered(OfStore(store, label, prepared), plan) as objects:
-            seen, model = objects.seen, choose([objects.some(min(CHOSEN_ON, objects.at_once))], choice)
+            seen, sample = objects.seen, objects.some(most)
+            with plan.bar(None, "choose"):
+                model = choose([sample], choice)
             learn(model.mover, objects)
     if scratch is not None:
         clear(scratch)
@@ -153,6 +159,19 @@ def _tell(model: Repair, seen: Survey, seconds: float) -> None:
     }
 
 
-def told(left_out: Sequence[dict[str, str]]) -> str:
-    """What was left out, in words."""
-    return "\n".join(f"left out: {entry['why']}" for entry in left_out)
+def words(learned: dict[str, Any], n_columns: int) -> list[str]:
+    """What a user should know of a model that was learned part by part."""
+    lines = [
+        f"Chosen on {learned['chosen on']:,} items, of which the figure is; learned from "
+        f"{learned['pairs']:,} pairs of {learned['n']:,} items."
+    ]
+    if 0 < learned["pairs"] < FEW * n_columns < learned["n"]:
+        lines.append(
+            f"That is less than {FEW} pairs per column: expect less of it, or give --max-pairs more."
+        )
+    if learned["without a vector or a label"]:
+        lines.append(f"{learned['without a vector or a label']:,} items lack a vector or a label.")
+    lines += [f"left out: {entry['why']}" for entry in learned["left out"]]
+    if learned["left out"]:
+        lines.append("Repair or remove these parts before `hubless apply`, which moves all or none.")
+    return lines

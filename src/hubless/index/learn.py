@@ -14,6 +14,7 @@ from sklearn.base import clone
 from ..candidates import learned_in_parts, name, steps
 from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
 from ..evaluation import NORMAL, Figure, figure
+from ..inputs import label_text
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..race import tried
 from ..solve import Penalty
@@ -46,7 +47,7 @@ def learn_from_labels(items: Collection, label: str, *, mover: str = "auto", ran
         The best of a dozen, not to move among them; or the paper's, with λ chosen.
     """
     items = items.labeled(label)
-    X, y = items.vectors, np.array([str(value) for value in items.columns[label]])
+    X, y = items.vectors, np.array([label_text(value) for value in items.columns[label]])
     if len(y) < 2 or len(set(y.tolist())) < 2:
         raise StoreError(f"column {label!r} has {len(set(y.tolist()))} classes; there must be two or more.")
     started = perf_counter()

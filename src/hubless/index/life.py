@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..candidates import name
+from ..inputs import label_text
 from ..movers import MoveLabeled
 from ..stores.store import StoreError
 from .collection import Collection
@@ -128,7 +129,7 @@ def _lesson(model: Repair, items: Collection, label: str, what: str) -> tuple[An
     items = items.labeled(label).in_space(model.metric)
     about = items.about()
     entry = {key: about[key] for key in ("source", "count", "fingerprint")}
-    y = np.array([str(value) for value in items.columns[label]])
+    y = np.array([label_text(value) for value in items.columns[label]])
     return mover, items.vectors, y, {"what": what, **entry, "column": label}
 
 

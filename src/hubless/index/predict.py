@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..evaluation import winners
+from ..inputs import label_text
 from ..neighbors import nearest
 from ..stores.store import Store, StoreError
 from .collection import check_queries, collect, columns_for
@@ -54,4 +55,4 @@ def predict(
     items = items.in_space(model.metric)
     moved, classes = items.moved(model), items.columns[label]
     rows = nearest(items.comparable(queries), moved, min(k, len(moved)), return_distance=False)
-    return winners(np.array([str(value) for value in classes])[rows])
+    return winners(np.array([label_text(value) for value in classes])[rows])

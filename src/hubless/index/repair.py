@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..inputs import label_text
 from ..movers import Mover
 from ..state import describe
 from ..stores.store import Batch
@@ -142,7 +143,9 @@ class Repair:
             return np.asarray(self.mover.move(Z))  # which says what it lacks
         known = self.knows(labels)
         is_text = isinstance(self.mover.classes_[0], str)
-        y = [str(value) if is_text else value for value, kept in zip(labels, known, strict=True) if kept]
+        y = [
+            label_text(value) if is_text else value for value, kept in zip(labels, known, strict=True) if kept
+        ]
         moved = Z.copy()
         if known.any():
             moved[known] = self.mover.move(Z[known], np.array(y))
@@ -154,7 +157,9 @@ class Repair:
             return np.ones(len(labels), dtype=bool)
         classes = set(self.mover.classes_.tolist())
         is_text = any(isinstance(value, str) for value in classes)
-        return np.array([(str(value) if is_text else value) in classes for value in labels], dtype=bool)
+        return np.array(
+            [(label_text(value) if is_text else value) in classes for value in labels], dtype=bool
+        )
 
     def _step(self, moved: np.ndarray, own: Own, ids: Sequence[Any] | None) -> np.ndarray:
         if ids is None:

@@ -4,6 +4,8 @@ import os
 import re
 from typing import Any
 
+CHOOSING = 750_000_000  # bytes of Python, its libraries, and of trying many movers on held-out objects
+TRIED = 10  # copies of the objects that a mover is chosen on: folds, moved and searched
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BASE = 450_000_000  # bytes of Python with its libraries, and of the products of a search
 MATRICES = 12  # d × d matrices of float64 that learning and solving hold
@@ -22,8 +24,8 @@ def as_bytes(memory: Any) -> int:
         number, unit, binary = found.groups()
         size = UNITS[unit.lower()]
         memory = float(number) * (1024 ** round(len(str(size)) / 3) if binary and size > 1 else size)
-    if not 0 < memory < 1 << 60:
-        raise ValueError(f'memory must be more than 0; got {memory!r}. Give a text as "2GB".')
+    if not 1 << 20 <= memory < 1 << 60:
+        raise ValueError(f'memory must be a megabyte or more; got {memory:g} bytes. Give a unit, as "2GB".')
     return int(memory)
 
 
@@ -37,6 +39,18 @@ def of_machine() -> int:
         except (OSError, ValueError):  # not there, or "max"
             continue
     return min(found)
+
+
+def rows_to_choose_on(memory: int, n_columns: int, itemsize: int, most: int) -> int:
+    """How many objects a mover may be chosen on; ValueError where the budget is below the least."""
+    rows = (memory - CHOOSING) // (TRIED * n_columns * itemsize)
+    if rows < min(most, 1000):
+        needed = CHOOSING + TRIED * n_columns * itemsize * 1000
+        raise ValueError(
+            f"memory must be at least {needed / 1e6:,.0f} MB to choose a mover for {n_columns} columns; got "
+            f"{memory / 1e6:,.0f} MB."
+        )
+    return int(min(most, rows))
 
 
 def rows_within(memory: int, n_columns: int, itemsize: int, n_targets: int = 1) -> int:

@@ -26,6 +26,8 @@ class Arrays(Source):
             raise ValueError(
                 f"X must be a matrix of numbers in NumPy, mapped or not, one row per object; got {told}."
             )
+        if isinstance(y, str):
+            raise ValueError(f"y must have one label per row of X; got the text {y!r}, and X is no store.")
         if y is None or len(y) != len(X):
             told = "no labels" if y is None else f"{len(y):,} labels"
             raise ValueError(f"y must have one label per row of X; got {told} for {len(X):,} rows.")

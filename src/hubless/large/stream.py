@@ -69,6 +69,8 @@ def gathered(source: Source, plan: Plan) -> Iterator["Gathered"]:
     folder = plan.scratch or made
     assert folder is not None
     source.check_scratch(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"scratch must be a folder; {folder} is a file.")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with locked(folder / ROWS):

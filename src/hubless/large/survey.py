@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs import label_text
+
 NONE, TEXT, NUMBER, STRANGE = range(4)  # what a label may be
 LETTERS = 1000  # of a label, beyond which a column holds texts and not classes
 
@@ -146,8 +148,7 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
             row = int(np.argmax(strange))
             told = "NaN" if np.isnan(X[row]).any() else "an infinite number"
             raise BadPart(
-                f"row {block.first + row:,} of {block.part} has {told} in its vector. Repair or remove the "
-                "row, or leave such parts out (skip_bad=True, --skip-bad)."
+                f"row {block.first + row:,} of {block.part} has {told} in its vector. Repair or remove it."
             )
         known = known & ~lacking
     return (X, labels) if known.all() else (X[known], labels[known])
@@ -172,7 +173,7 @@ def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray,
             f"{LETTERS:,} letters."
         )
     if texts:
-        return _objects(list(map(str, values))), known
+        return _objects([label_text(value) for value in values]), known
     if not len(values):
         return np.zeros(0, np.int64), known
     if (kinds != kinds[0]).any():
@@ -253,8 +254,13 @@ def survey_all(
         except (OSError, ValueError) as error:
             whole.leave_out(name, error)
             if not look.skip_bad:
-                raise BadPart(whole.skipped[-1].why) from error
+                raise refused(whole) from error
     return whole
+
+
+def refused(whole: Survey) -> BadPart:
+    """What is said of the last part that is bad, where such are not left out."""
+    return BadPart(f"{whole.skipped[-1].why} Bad parts can be left out: skip_bad=True, --skip-bad.")
 
 
 def _check_kind(whole: Survey, seen: Survey, name: str) -> None:

@@ -201,7 +201,14 @@ class Parts(FileStore):
         opened = [part._opened() for part in self.parts()]
         dimensions = {rows.facts.dimension for rows in opened}
         if len(dimensions) != 1:
-            raise StoreError(f"the parts in {self.path} have vectors of {sorted(dimensions)} columns.")
+            odd = min(
+                opened, key=lambda rows: [own.facts.dimension for own in opened].count(rows.facts.dimension)
+            )
+            name = self.parts()[opened.index(odd)].path.name
+            raise StoreError(
+                f"the parts in {self.path} have vectors of {sorted(dimensions)} columns; {name} has "
+                f"{odd.facts.dimension}. Repair or remove it."
+            )
         ends = np.cumsum([0] + [rows.facts.count for rows in opened])
         first = opened[0].facts
         facts = replace(first, kind=f"{len(opened)} parts, {first.kind}", count=int(ends[-1]))
