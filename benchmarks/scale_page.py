@@ -60,6 +60,17 @@ class Rates(NamedTuple):
     move: float  # operations, by a core
 
 
+class Step(NamedTuple):
+    """What a step costs."""
+
+    name: str
+    read: float  # bytes
+    written: float
+    shuffles: int
+    operations: float
+    core_seconds: float
+
+
 def rates(found: Mapping[str, Found]) -> Rates | None:
     """Rates from the raw results; None where one is missing."""
     if not {"beyond", "workers"} <= found.keys():
@@ -108,42 +119,53 @@ def _plan(found: Mapping[str, Found]) -> list[str]:
     bins = pack(sizes, sample.counts, BIN // (4 * D))
     comparisons = float((sample.sizes * sample.counts).sum())
     every = float((sizes.astype(float) ** 2).sum())
+    search, moments, move = 2 * comparisons * D, (4 * PAIRS + 10) * D**3, 2 * N * D**2
     steps = [
-        ("look: classes, mean, bad parts", size, 0, 0.0, size / own.read),
-        ("shuffle by class", 2 * size, 1, 0.0, size / own.shuffle),
-        ("search inside classes, sampled", size, 0, 2 * comparisons * D, comparisons * D / own.search),
-        ("moments and solving", 0, 0, 4.0 * PAIRS * D**3 + 10 * D**3, 14 * PAIRS * D**3 / own.move / 4),
-        ("move, and write", 2 * size, 0, 2.0 * N * D**2, size / own.write + 2 * N * D**2 / own.move),
+        Step("look: classes, mean, bad parts", size, 0, 0, 0.0, 0.0),
+        Step("sample, to choose on", size, 0, 0, 0.0, 0.0),
+        Step("shuffle by class", 2 * size, 0, 1, 0.0, size / own.shuffle),
+        Step("search inside classes, sampled", 0, 0, 0, search, search / 2 / own.search),
+        Step("moments and solving", 0, 0, 0, moments, moments / own.move),
+        Step("move", size, size, 0, move, move / own.move),
     ]
-    total = sum(step[4] for step in steps)
+    disk = [step.read / own.read + step.written / own.write for step in steps]
     rows = [
-        [name, f"{moved / 1e12:.1f} TB", str(shuffles), f"{operations:.1e}", f"{took / 3600:.1f}"]
-        for name, moved, shuffles, operations, took in steps
-    ]
-    rows.append(["in all", f"{sum(s[1] for s in steps) / 1e12:.1f} TB", "1", "", f"**{total / 3600:.1f}**"])
-    largest = max(steps, key=lambda step: step[4])
+        [step.name, _tera(step.read), _tera(step.written), str(step.shuffles), f"{step.operations:.1e}",
+         f"{took / 3600:.1f}", f"{step.core_seconds / 3600:.1f}"]
+        for step, took in zip(steps, disk, strict=True)
+    ]  # fmt: skip
+    cores, disks = sum(step.core_seconds for step in steps) / 3600, sum(disk) / 3600
+    rows.append(["in all", *(_tera(sum(step[i] for step in steps)) for i in (1, 2)), "1", "",
+                 f"**{disks:.1f}**", f"**{cores:.1f}**"])  # fmt: skip
+    largest = max(steps, key=lambda step: step.core_seconds)
     return [
         f"{N:,} × {D} of float32 are {size / 1e12:.2f} TB; {CLASSES:,} classes of Zipf's sizes (s = 1), the "
         f"largest of {sizes.max():,} objects. {PAIRS} pairs per column are {PAIRS * D:,} sources, "
-        f"{PAIRS * D * D * 4 / 1e6:.0f} MB of them; every class has one or more. A core-hour is an hour of "
-        "one core with its share of disk, at the rates below:",
+        f"{PAIRS * D * D * 4 / 1e6:.0f} MB of them; every class has one or more. Dask reads the files to "
+        "look, to draw a sample, to count the classes that are cut and to sort into bins (the last two are "
+        "in the shuffle). Disk-hours and core-hours are those of this machine, at the rates below, and add "
+        "up where one does not wait for the other:",
         "",
-        *grid(["step", "bytes read or written", "shuffles", "operations", "core-hours here"], rows),
+        *grid(
+            ["step", "read", "written", "shuffles", "operations", "disk-hours", "core-hours"],
+            rows,
+        ),
         "",
         *grid(
             ["rate, measured here", ""],
             [
-                ["read, this disk or its cache", f"{own.read / 1e9:.2f} GB/s"],
+                ["read, the disk or its cache", f"{own.read / 1e9:.2f} GB/s"],
                 ["written, and on the disk", f"{own.write / 1e9:.2f} GB/s"],
-                ["shuffled by Dask, a worker", f"{own.shuffle / 1e9:.2f} GB/s"],
+                ["shuffled by Dask, a worker of one core", f"{own.shuffle / 1e9:.3f} GB/s"],
                 ["compared, a core", f"{2 * own.search / 1e9:.1f} billion operations/s"],
                 ["multiplied, a core", f"{own.move / 1e9:.1f} billion operations/s"],
             ],
         ),
         "",
-        f"- **{largest[0].capitalize()} dominates**, {largest[4] / total:.0%} of the core-hours. On 64 "
-        f"machines of 16 cores the whole takes {total / (64 * 16) / 60:.1f} minutes, if disks and network "
-        "keep up with 16 cores each, which has not been tried.",
+        f"- **{largest.name.capitalize()} dominates**: {largest.core_seconds / 3600 / cores:.0%} of the "
+        f"core-hours. 64 machines of 16 such cores and one such disk each would be busy for "
+        f"{cores / (64 * 16) * 60:.0f} minutes with computing and {disks / 64 * 60:.0f} with their disks: "
+        f"{(cores / (64 * 16) + disks / 64) * 64:.0f} machine-hours. The network of a cluster has not been tried.",
         f"- Of all pairs instead of a sample, the search alone would be {2 * every * D:.1e} operations, "
         f"{every * D / own.search / 3600:,.0f} core-hours. W has {D**2:,} numbers and does not need them.",
         f"- The plan has {bins.n:,} bins of at most {BIN / 1e6:.0f} MB; a class is cut into "
@@ -153,6 +175,10 @@ def _plan(found: Mapping[str, Found]) -> list[str]:
         "instead. That is not built, since all pairs and the means of classes need the shuffle.",
         "- New objects later cost their own share alone: moments add up (`hubless update`).",
     ]
+
+
+def _tera(size: float) -> str:
+    return f"{size / 1e12:.1f} TB"
 
 
 def _beyond(found: Mapping[str, Found]) -> list[str]:

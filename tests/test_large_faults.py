@@ -357,11 +357,11 @@ def test_the_same_labels_as_texts_are_other_content(skewed, tmp_path):
 def test_rows_by_class_that_were_cut_off_are_gathered_anew(skewed, tmp_path):
     X, y = skewed
     want = fit_large(MoveLabeled(), X, y, scratch=tmp_path / "s").W_
-    for content in (b"", (tmp_path / "s" / "rows.bin").read_bytes()[:-8]):
-        (tmp_path / "s" / "rows.bin").write_bytes(content)
+    for content in (b"", (tmp_path / "s" / "hubless-rows.bin").read_bytes()[:-8]):
+        (tmp_path / "s" / "hubless-rows.bin").write_bytes(content)
         np.testing.assert_array_equal(fit_large(MoveLabeled(), X, y, scratch=tmp_path / "s").W_, want)
     for text in ("", "{", "[]", json.dumps({"digest": "0"})):
-        (tmp_path / "s" / "partition.json").write_text(text)
+        (tmp_path / "s" / "hubless-partition.json").write_text(text)
         np.testing.assert_array_equal(fit_large(MoveLabeled(), X, y, scratch=tmp_path / "s").W_, want)
 
 
@@ -372,7 +372,7 @@ def test_damaged_results_are_learned_anew(rng, tmp_path):
     moments = type(moments)(np.ones(2), 3.0, *rng.standard_normal((2, 2)), *rng.standard_normal((2, 2, 2)))
     truth = lesson.Sums(moments, 3, np.array([1]), rng.standard_normal((1, 2)))
     (tmp_path / "s").mkdir()
-    file, kept = tmp_path / "s" / "key.npz", checkpoints.Checkpoints(tmp_path / "s")
+    file, kept = tmp_path / "s" / "hubless-key.npz", checkpoints.Checkpoints(tmp_path / "s")
     kept.get("key", lambda: truth)
     content = file.read_bytes()
     assert list(file.parent.iterdir()) == [file]
@@ -429,7 +429,7 @@ while killed < 10:
     os.kill(child, signal.SIGKILL)
     was_alive = os.WIFSIGNALED(os.waitpid(child, 0)[1])
     killed += was_alive
-    kept = [name for name in os.listdir(f"{folder}/killed") if len(name) == 68]
+    kept = [name for name in os.listdir(f"{folder}/killed") if len(name) == 76]
     print("killed" if was_alive else "done", len(kept), flush=True)
     if not was_alive:  # all is done: from the beginning
         shutil.rmtree(f"{folder}/killed")

@@ -23,6 +23,7 @@ from .inputs import (
     check_positive,
     check_weights,
 )
+from .large.sampling import Drawn
 from .movers import MoveLabeled, Mover, Stay
 from .movers.mover import refuse_on_dask
 from .race import NEIGHBORS as RACED_NEIGHBORS
@@ -266,8 +267,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
 
 def fitted_to(sample: Any, model: MoveLabeledClassifierCV) -> MoveLabeledClassifierCV:
-    """A classifier that chose on a sample: [(X, labels), …]."""
-    X, y = (np.concatenate(part) for part in zip(*sample, strict=True))
+    """A classifier that chose on objects that were drawn."""
+    X, y, _ = Drawn.joined(sample)
     return model.fit(X, y.astype(str) if y.dtype == object else y)
 
 

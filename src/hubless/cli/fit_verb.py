@@ -122,6 +122,10 @@ def _fit(options: argparse.Namespace) -> None:
 def _from_labels(options: argparse.Namespace, store: Store) -> Repair:
     how = {"mover": options.mover, "random_state": options.seed}
     memory = of_machine() // 2 if options.memory is None else as_bytes(options.memory)
+    if options.memory is not None and options.dask is not None:
+        raise StoreError(
+            "--memory is for one process; workers of Dask have limits of their own: leave it out."
+        )
     asked = any(getattr(options, name) != default for name, default in LARGE.items())
     if not asked and not is_large(OfStore.facts_of(store), memory):
         return learn_from_labels(collect(store, [options.labels], progress=None), options.labels, **how)

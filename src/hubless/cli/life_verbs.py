@@ -82,8 +82,8 @@ def _save(options: argparse.Namespace, model: Repair) -> None:
     lines = [f"{options.out}: learned from {learned['n']:,} in all; since `fit`: {learned['since then']}."]
     if not event.get("exact", True):
         lines.append(
-            "These items were not learned as one batch, so what they have to do with other items stays "
-            "learned: near to a model that never saw them, not the same."
+            "These items were not learned as one batch: what they have to do with other items stays learned, "
+            "and this model may be farther from one that never saw them than before. Rather fit again."
         )
     lines.append(f"next: hubless evaluate {options.out} …, as its figures are not known yet")
     show(options, {"model": str(options.out), "hash": model.hash, **model.facts}, "\n".join(lines))

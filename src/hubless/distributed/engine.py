@@ -127,8 +127,10 @@ def compute(result: Any, parts: Sequence[Any] = (), bar: Any = None) -> Any:
         client = None if bar is None or bar.disable else current_client()
         if client is None:
             return need("dask", "dask").compute(result)[0]
-        *waiting, last = client.compute([*parts, result])
-        for _ in need("distributed", "dask").as_completed(waiting):
+        futures = client.compute([*parts, result])
+        last, finished = futures.pop(), need("distributed", "dask").as_completed(futures)
+        del futures  # or workers would keep the result of every part until the end
+        for _ in finished:
             bar.update()
         return last.result()
     except Exception as error:

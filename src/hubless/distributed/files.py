@@ -17,7 +17,7 @@ from ..large.survey import Block, Look
 from ..stores.file_store import FileStore
 from ..stores.files import NpyFile, Parts
 from ..stores.opening import open_store
-from ..stores.rows import as_float, write_at
+from ..stores.rows import write_at
 from ..stores.store import Batch, Store, StoreError, need
 from .engine import compute
 from .learn import Blocks
@@ -64,26 +64,20 @@ def blocks_of_store(store: Store, label: str, prepared: Prepared | None, *, skip
     blocks, names = [], []
     files = files_of(store)
     for file in files:
-        count = _count(file)
-        for start in range(0, max(1, count), size):
-            last = min(start + size, count)
-            name = (
-                file.name
-                if len(files) > 1 and count <= size
-                else f"rows {start:,} to {last - 1:,} of {file.name}"
-            )
-            place = Place.of(file)
+        place = Place.of(file)
+        for start, last in _spans(file, size):
+            name = file.name if len(files) > 1 else f"rows {start:,} to {last - 1:,} of {file.name}"
             blocks.append(delayed(read_block)(place, name, start, last, label, prepared))
             names.append(name)
     return Blocks(blocks, names, facts.dimension, Look(texts=True, may_miss=True, skip_bad=skip_bad))
 
 
-def _count(file: FileStore) -> int:
-    """Rows of a file; 0 where it cannot be read, which reading it says."""
+def _spans(file: FileStore, size: int) -> list[tuple[int, int]]:
+    """Rows of a file that are read together; an empty span where it cannot be read, which reading it says."""
     try:
-        return file.facts().count
+        return file.spans(size)
     except (OSError, ValueError):
-        return 0
+        return [(0, 0)]
 
 
 def read_block(
@@ -92,13 +86,11 @@ def read_block(
     """Some rows of a file; where they cannot be read, the block says why."""
     try:
         store = opened(place)
-        rows = store._opened()
-        part = slice(start, max(last, rows.facts.count if last == 0 else last))
-        X, labels = as_float(rows.read(part)), store._columns([label], part)[label]
+        X, columns = store.read_span(start, last, [label])
     except (OSError, ValueError) as error:
         return Block(name, np.empty((0, 0)), [], error=str(error))
     may_lack = store.may_lack_vectors or prepared is not None
-    return Block(name, X if prepared is None else prepared(X), labels, start, may_lack)
+    return Block(name, X if prepared is None else prepared(X), columns[label], start, may_lack)
 
 
 # --- to move -----------------------------------------------------------------------------------------------
@@ -180,12 +172,12 @@ def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any)
 def move_rows(model: Any, place: Place, path: str, first: int, start: int, last: int) -> tuple[int, int]:
     """Write some moved rows of a matrix into their place."""
     store = opened(place)
-    part, rows = slice(start, last), store._opened()
-    batch = Batch(store._all_ids()[part], as_float(rows.read(part)), store._columns(model.columns, part))
-    moved = np.ascontiguousarray(model.move_batch(batch), dtype=rows.facts.dtype)
+    facts = store.facts()
+    batch = Batch(store._all_ids()[start:last], *store.read_span(start, last, model.columns))
+    moved = np.ascontiguousarray(model.move_batch(batch), dtype=facts.dtype)
     file = os.open(path, os.O_WRONLY)
     try:
-        write_at(file, moved.data.cast("B"), first + start * rows.facts.dimension * moved.itemsize)
+        write_at(file, moved.data.cast("B"), first + start * facts.dimension * moved.itemsize)
         os.fsync(file)
     finally:
         os.close(file)

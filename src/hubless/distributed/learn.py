@@ -5,6 +5,7 @@ the client is sums.
 """
 
 from collections.abc import Callable
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from tqdm import tqdm
 from ..large import tasks
 from ..large.lesson import Lesson, Sums
 from ..large.plan import pack
-from ..large.sampling import Sample
+from ..large.sampling import Draw, Sample
 from ..large.survey import Look, Survey, refused
 from ..large.tasks import Work
 from ..stores.store import need
@@ -84,10 +85,11 @@ def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sum
 
 
 def some(objects: Blocks, seen: Survey, most: int, seed: int, use: Callable[..., Any], *others: Any) -> Any:
-    """What a worker makes of about `most` objects by chance, [(X, labels), …], and of what else is given."""
-    delayed, share = need("dask", "dask").delayed, most / seen.n
+    """What a worker makes of about `most` objects by chance, a list of Drawn, and of what else is given."""
+    delayed = need("dask", "dask").delayed
+    classes, draw = (delayed(own, pure=True) for own in (seen.classes, Draw.of(seen.sizes, most, seed)))
     sample = [
-        delayed(tasks.some_of)(block, objects.n_columns, objects.look, first, share, seed)
+        delayed(tasks.some_of)(block, objects.n_columns, objects.look, first, classes, draw)
         for block, first in _kept(objects, seen)
     ]
     return compute(delayed(use)(sample, *others))
@@ -113,6 +115,15 @@ def survey(objects: Blocks) -> Survey:
     if seen.skipped and not objects.look.skip_bad:
         seen.skipped = seen.skipped[:1]
         raise refused(seen)
+    left_out = {part.part for part in seen.skipped}
+    good = [name not in left_out for name in objects.names]
+    if sum(good) and len(seen.skipped) < len(good) - sum(good):  # a file is left out as a whole
+        blocks, names = (list(compress(own, good)) for own in (objects.blocks, objects.names))
+        rest = survey(objects._replace(blocks=blocks, names=names))
+        lengths = iter(rest.lengths)
+        rest.lengths = [next(lengths) if there else 0 for there in good]
+        rest.skipped = list({part.part: part for part in reversed(seen.skipped)}.values())[::-1]
+        seen = rest
     seen.check()
     return seen
 
@@ -121,7 +132,7 @@ def lessons_of(parts: list[Any], work: Work, shared: Any) -> list[Any]:
     """Sums of all bins and chunks, to be computed."""
     delayed = need("dask", "dask").delayed
     found = [delayed(tasks.learn_bin)(part, shared) for part in parts[: work.bins.n_whole]]
-    for code in np.flatnonzero(work.bins.chunks > 1).tolist():
+    for code in work.bins.cut.tolist():
         first = int(work.bins.first[code])
         own = parts[first : first + int(work.bins.chunks[code])]
         found += _chunks(own, code, work, shared)
@@ -132,16 +143,12 @@ def shuffled(objects: Blocks, seen: Survey, work: Work, shared: Any, ways: Ways)
     """The objects of each bin as a data frame, brought together by Dask's own shuffle."""
     delayed, frames = need("dask", "dask").delayed, need("dask.dataframe", "dask")
     kept = _kept(objects, seen)
-    cut = np.flatnonzero(work.bins.chunks > 1)
-    before = np.zeros((len(kept) + 1, len(cut)), dtype=np.int64)
-    if len(cut):  # ranks inside a class that is cut, from how many of it each block has
-        before[1:] = np.cumsum(
-            compute([delayed(tasks.counts_of)(block, shared, cut) for block, _ in kept]), axis=0
-        )
+    before: Any = [None] * len(kept)
+    if len(work.bins.cut):  # ranks inside a class that is cut, from how many of it each block has
+        counts = [delayed(tasks.counts_of)(block, shared) for block, _ in kept]
+        before = delayed(tasks.counts_before)(counts)
     sorted_blocks = [
-        delayed(tasks.sorted_into_bins)(
-            block, shared, start, dict(zip(cut.tolist(), before[i].tolist(), strict=True))
-        )
+        delayed(tasks.sorted_into_bins)(block, shared, start, before[i])
         for i, (block, start) in enumerate(kept)
     ]
     none = np.zeros(0, dtype=np.int64)

@@ -16,13 +16,13 @@ from ..distributed.learn import Ways, learn_seen, some, survey
 from ..large.checkpoints import clear
 from ..large.fit import learn
 from ..large.memory import COPIES, as_bytes, of_machine, rows_to_choose_on
-from ..large.sampling import check_max_pairs
+from ..large.sampling import Drawn, check_max_pairs
 from ..large.sources import OfStore
 from ..large.stream import Plan, gathered
 from ..large.survey import Survey
-from ..movers import MoveLabeled
+from ..movers import MoveLabeled, Mover
 from ..stores.store import Facts, Store
-from .collection import Collection, check_original, space_of
+from .collection import Collection, check_original, fingerprint_of, space_of
 from .learn import learn_from_labels
 from .repair import Repair, unit
 
@@ -83,6 +83,9 @@ def learn_large(
     prepared = _prepared(metric, store.name)
     choice = Choice(store.name, facts, label, "l2" if metric == "l2" else "cosine", mover, random_state)
     pairs = check_max_pairs(max_pairs, facts.dimension)
+    source = OfStore(store, label, prepared)
+    if scratch is not None:
+        source.check_scratch(scratch)
     if on_dask:
         asked = (pairs, random_state, scratch, progress)
         model, seen = _on_dask(store, prepared, choice, asked, skip_bad)
@@ -91,10 +94,10 @@ def learn_large(
         itemsize = 8 if facts.dtype == "float64" else 4
         most = rows_to_choose_on(memory, facts.dimension, itemsize, min(CHOSEN_ON, max(1, facts.count)))
         plan = Plan(pairs, memory, scratch, random_state, skip_bad, progress)
-        with gathered(OfStore(store, label, prepared), plan) as objects:
+        with gathered(source, plan) as objects:
             seen, sample = objects.seen, objects.some(most)
             with plan.bar(None, "choose"):
-                model = choose([sample], choice)
+                model = choose([sample], choice, seen.n)
             learn(model.mover, objects)
     if scratch is not None:
         clear(scratch)
@@ -110,7 +113,7 @@ def _on_dask(
     state = store.state()
     objects = blocks_of_store(store, choice.label, prepared, skip_bad=skip_bad)
     seen = survey(objects)
-    model: Repair = some(objects, seen, CHOSEN_ON, seed, choose, choice)
+    model: Repair = some(objects, seen, CHOSEN_ON, seed, choose, choice, seen.n)
     folder = None if scratch is None else scratch.absolute()
     lesson = model.mover._lesson(seen.mean)
     ways = Ways(pairs, seed, folder, None, progress)
@@ -131,14 +134,16 @@ class Choice(NamedTuple):
     seed: int
 
 
-def choose(sample: Sequence[tuple[np.ndarray, np.ndarray]], choice: Choice) -> Repair:
-    """The mover that is best on some items, to be fitted to all."""
-    X = np.concatenate([own for own, _ in sample])
-    labels = np.concatenate([own for _, own in sample]).tolist()
-    facts = replace(choice.facts, count=len(X))
-    items = Collection(choice.name, facts, choice.metric, np.arange(len(X)), X, {choice.label: labels}, 0)
+def choose(sample: Sequence[Drawn], choice: Choice, n: int) -> Repair:
+    """The mover that is best on some of n items, to be fitted to all."""
+    X, labels, every = Drawn.joined(sample)
+    facts, columns = replace(choice.facts, count=len(X)), {choice.label: labels.tolist()}
+    items = Collection(choice.name, facts, choice.metric, np.arange(len(X)), X, columns, 0)
     model = learn_from_labels(items, choice.label, mover=choice.mover, random_state=choice.seed)
     model.facts["learned"]["chosen on"] = len(X)
+    model.facts["data"]["fingerprint"] = fingerprint_of(n, every)
+    for figure in model.facts["figures"]:
+        figure["measure"] += f", on a sample of {len(X):,}"
     chosen = clone(model.mover)
     if isinstance(chosen, MoveLabeled):
         chosen.set_params(keep_moments=True)
@@ -147,16 +152,23 @@ def choose(sample: Sequence[tuple[np.ndarray, np.ndarray]], choice: Choice) -> R
 
 def _tell(model: Repair, seen: Survey, seconds: float) -> None:
     """Keep what the model was learned from."""
-    model.facts["data"] |= {"count": seen.n, "fingerprint": seen.digest}
+    model.facts["data"]["count"] = seen.n
     model.facts["learned"] |= {
         "n": seen.n,
         "classes": len(seen.counts),
         "mover": name(model.mover),
         "pairs": model.mover.n_pairs_,
+        "sampled": model.mover.n_pairs_ < _all_pairs(seen, model.mover),
         "left out": [{"part": part, "why": why} for part, why in seen.skipped],
         "without a vector or a label": seen.n_missing,
         "seconds": seconds,
     }
+
+
+def _all_pairs(seen: Survey, mover: Mover) -> int:
+    """How many pairs there are."""
+    sizes = seen.sizes
+    return int((sizes * np.minimum(getattr(mover, "n_targets", 0), sizes - 1)).sum())
 
 
 def words(learned: dict[str, Any], n_columns: int) -> list[str]:

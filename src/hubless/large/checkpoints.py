@@ -13,7 +13,7 @@ import numpy as np
 from ..download import load_arrays, save_arrays
 from ..moments import Moments
 from .lesson import Lesson, Sums, Taught
-from .partition import DONE, ROWS
+from .partition import PREFIX
 
 KEY = 64  # letters of a key
 NAMES = ("origin", "weight", "x_sum", "z_sum", "A", "K", "n_pairs", "codes", "class_sums")
@@ -24,26 +24,29 @@ class Checkpoints(NamedTuple):
 
     folder: Path | None
 
-    def has(self, key: str) -> bool:
-        """Whether there is a result under a key."""
-        return self.folder is not None and load_arrays(self.folder / f"{key}.npz", NAMES) is not None
+    def load(self, key: str) -> Sums | None:
+        """The result under a key; None where there is none."""
+        arrays = None if self.folder is None else load_arrays(self._file(key), NAMES)
+        return None if arrays is None else _from_arrays(arrays)
+
+    def save(self, key: str, found: Sums) -> Sums:
+        """Keep a result."""
+        if self.folder is not None:
+            save_arrays(self._file(key), **_as_arrays(found))
+        return found
 
     def get(self, key: str, learn: Callable[[], Sums]) -> Sums:
         """The result under a key, or what is learned now, which is then kept."""
-        if self.folder is None:
-            return learn()
-        file = self.folder / f"{key}.npz"
-        arrays = load_arrays(file, NAMES)
-        if arrays is not None:
-            return _from_arrays(arrays)
-        found = learn()
-        save_arrays(file, **_as_arrays(found))
-        return found
+        return self.load(key) or self.save(key, learn())
+
+    def _file(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{PREFIX}{key}.npz"
 
 
 def clear(folder: Path) -> None:
     """Remove what learning left in a folder, and the folder where nothing else is in it."""
-    ours = re.compile(rf"{ROWS}|{DONE}|[0-9a-f]{{{KEY}}}\.npz|\.({DONE}|[0-9a-f]{{{KEY}}}\.npz)\..*\.part")
+    ours = re.compile(rf"\.?{PREFIX}(rows\.bin|partition\.json|[0-9a-f]{{{KEY}}}\.npz)(\..*\.part)?")
     for file in folder.iterdir() if folder.is_dir() else ():
         if ours.fullmatch(file.name):
             file.unlink(missing_ok=True)

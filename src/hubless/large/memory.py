@@ -2,10 +2,14 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-CHOOSING = 750_000_000  # bytes of Python, its libraries, and of trying many movers on held-out objects
-TRIED = 10  # copies of the objects that a mover is chosen on: folds, moved and searched
+UNKNOWN = 8_000_000_000  # bytes of a machine that does not tell
+CHOOSING = 650_000_000  # bytes of Python, its libraries, and of trying many movers on held-out objects
+TRIED = 20  # copies of the objects that a mover is chosen on: folds, moved and searched
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BASE = 450_000_000  # bytes of Python with its libraries, and of the products of a search
 MATRICES = 12  # d × d matrices of float64 that learning and solving hold
@@ -24,21 +28,36 @@ def as_bytes(memory: Any) -> int:
         number, unit, binary = found.groups()
         size = UNITS[unit.lower()]
         memory = float(number) * (1024 ** round(len(str(size)) / 3) if binary and size > 1 else size)
-    if not 1 << 20 <= memory < 1 << 60:
-        raise ValueError(f'memory must be a megabyte or more; got {memory:g} bytes. Give a unit, as "2GB".')
+    if not 0 < memory < 1 << 60:
+        raise ValueError(f'memory must be more than 0; got {memory!r}. Give a text as "2GB".')
     return int(memory)
 
 
+def _told(memory: int) -> str:
+    return f"{memory / 1e6:,.0f} MB" if memory >= 10**6 else f"{memory:,} bytes, without a unit as 2GB"
+
+
 def of_machine() -> int:
-    """Bytes of memory that this process may use: of the machine, or of the group that it is confined to."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+    """Bytes of memory that this process may use: of the machine, or of the groups that it is confined to."""
+    known = hasattr(os, "sysconf")  # not on every system
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else UNKNOWN]
+    for file in _limits():
         try:
-            with open(file) as told:
-                found.append(int(told.read()))
+            found.append(int(file.read_text()))
         except (OSError, ValueError):  # not there, or "max"
             continue
     return min(found)
+
+
+def _limits() -> Iterator[Path]:
+    """Files with the limits of the control groups of this process, of both versions."""
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, kinds, group = line.split(":", 2)
+            root = Path("/sys/fs/cgroup/memory" if "memory" in kinds else "/sys/fs/cgroup")
+            name = "memory.limit_in_bytes" if "memory" in kinds else "memory.max"
+            inside = root / group.lstrip("/")
+            yield from (place / name for place in (inside, *inside.parents) if place.is_relative_to(root))
 
 
 def rows_to_choose_on(memory: int, n_columns: int, itemsize: int, most: int) -> int:
@@ -48,7 +67,7 @@ def rows_to_choose_on(memory: int, n_columns: int, itemsize: int, most: int) -> 
         needed = CHOOSING + TRIED * n_columns * itemsize * 1000
         raise ValueError(
             f"memory must be at least {needed / 1e6:,.0f} MB to choose a mover for {n_columns} columns; got "
-            f"{memory / 1e6:,.0f} MB."
+            f"{_told(memory)}."
         )
     return int(min(most, rows))
 
@@ -62,6 +81,6 @@ def rows_within(memory: int, n_columns: int, itemsize: int, n_targets: int = 1) 
     if rows < 1024:
         raise ValueError(
             f"memory must be at least {needed / 1e6:,.0f} MB for {n_columns} columns: Python and its "
-            f"libraries take {BASE / 1e6:,.0f}; got {memory / 1e6:,.0f} MB."
+            f"libraries take {BASE / 1e6:,.0f}; got {_told(memory)}."
         )
     return int(rows)

@@ -13,8 +13,9 @@ import numpy as np
 from ..download import replacing
 from ..stores.rows import write_at
 
-ROWS = "rows.bin"
-DONE = "partition.json"  # written last: what is in the folder, once it is whole
+PREFIX = "hubless-"  # of all files in a scratch, which may be a folder of the user's
+ROWS = f"{PREFIX}rows.bin"
+DONE = f"{PREFIX}partition.json"  # written last: what is in the folder, once it is whole
 
 
 class Partition:

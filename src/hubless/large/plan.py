@@ -19,6 +19,11 @@ class Bins(NamedTuple):
     n: int  # bins in all; those of whole classes come first
 
     @property
+    def cut(self) -> np.ndarray:
+        """The classes that are cut into chunks."""
+        return np.flatnonzero(self.chunks > 1)
+
+    @property
     def n_whole(self) -> int:
         return self.n - int(self.chunks[self.chunks > 1].sum())
 

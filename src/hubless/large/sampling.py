@@ -4,10 +4,12 @@ W has d² numbers, and 10 to 30 · d pairs were measured to give the accuracy of
 sampled: that of a sampled source is its nearest of the whole class.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+NEIGHBORS = 20  # objects of a class, or all, that are drawn at least
 PAIRS = 50  # pairs per column that are learned from by default
 
 
@@ -40,7 +42,7 @@ def allot(sizes: np.ndarray, most: int | None) -> np.ndarray:
     return np.where(has_pair, np.minimum(1 + share, sizes), 0)
 
 
-def taken(first: int, count: int, share: float, seed: int) -> np.ndarray:
+def taken(first: int, count: int, share: Any, seed: int) -> np.ndarray:
     """Which of the rows first, first + 1, … belong to a sample: a share of all, told by their numbers alone.
 
     So it is the same sample, whoever looks at which rows; bool (count,).
@@ -51,6 +53,41 @@ def taken(first: int, count: int, share: float, seed: int) -> np.ndarray:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # numbers of splitmix64
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return (mixed ^ (mixed >> np.uint64(31))) < share * 2.0**64
+
+
+class Draw(NamedTuple):
+    """Objects to choose a mover on: of each class enough to be neighbours, and of many classes some."""
+
+    shares: np.ndarray  # (classes,), 0 for one that is left out
+    every: int  # each so manyth object stands for the content of all
+    seed: int
+
+    @staticmethod
+    def of(sizes: np.ndarray, most: int, seed: int) -> "Draw":
+        """About so many objects of classes of these sizes."""
+        shares = np.minimum(1.0, np.maximum(most / sizes.sum(), NEIGHBORS / sizes))
+        expected = float((shares * sizes).sum())
+        if expected > most:
+            shares = np.where(taken(0, len(sizes), most / expected, seed + 1), shares, 0.0)
+        return Draw(shares, max(1, int(sizes.sum()) // 1000), seed)
+
+    def of_rows(self, first: int, X: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> "Drawn":
+        """What is drawn of the objects first, first + 1, …"""
+        chosen = taken(first, len(X), self.shares[codes], self.seed)
+        return Drawn(X[chosen], labels[chosen], X[(first + np.arange(len(X))) % self.every == 0])
+
+
+class Drawn(NamedTuple):
+    """Objects that were drawn."""
+
+    X: np.ndarray  # (m, d)
+    labels: np.ndarray  # (m,)
+    every: np.ndarray  # (about 1000, d)
+
+    @staticmethod
+    def joined(parts: "Sequence[Drawn]") -> "Drawn":
+        """Those of all parts."""
+        return Drawn(*(np.concatenate(own) for own in zip(*parts, strict=True)))
 
 
 class Sample(NamedTuple):

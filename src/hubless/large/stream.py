@@ -17,10 +17,11 @@ from .checkpoints import Checkpoints, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
 from .memory import rows_within
 from .partition import ROWS, Partition
-from .sampling import Sample, taken
+from .sampling import Draw, Drawn, Sample
 from .survey import Block, Look, clean, survey_all, uniques
 
 BLOCK = 1 << 24  # bytes read at once
+SUMS = 4  # copies of the sums of classes that are held at once
 SOURCES = 16_384  # sources of a class in chunks that look for their targets at once
 
 
@@ -114,16 +115,16 @@ class Gathered:
             raise OSError(f"{source.name} changed while it was read. Start again.")
         self.rows.finish(seen.digest)
 
-    def some(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """About so many objects by chance, in their order, and their labels."""
-        found, first, share = [], 0, most / self.seen.n
+    def some(self, most: int) -> Drawn:
+        """About so many objects by chance, in their order."""
+        draw, classes = Draw.of(self.seen.sizes, most, self.plan.seed), self.seen.classes
+        found, first = [], 0
         with self.plan.bar(self.seen.n, "sample") as bar:
             for X, labels in self._clean():
-                chosen = taken(first, len(X), share, self.plan.seed)
-                found.append((X[chosen], labels[chosen]))
+                found.append(draw.of_rows(first, X, labels, codes_of(labels, classes)))
                 first += len(X)
                 bar.update(len(X))
-        return np.concatenate([X for X, _ in found]), np.concatenate([labels for _, labels in found])
+        return Drawn.joined(found)
 
     def _clean(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The objects that can be learned from and their labels, block by block."""
@@ -140,7 +141,10 @@ class Gathered:
             return total
         self.gather()
         sizes, source = self.rows.sizes, self.source
-        self.at_once = rows_within(self.plan.memory, source.n_columns, source.itemsize, lesson.n_targets)
+        means = SUMS * 8 * len(sizes) * source.n_columns if lesson.means else 0
+        self.at_once = rows_within(
+            self.plan.memory - means, source.n_columns, source.itemsize, lesson.n_targets
+        )
         sample = Sample.of(sizes, self.plan.max_pairs, max(1, lesson.n_targets), self.plan.seed)
         with self.plan.bar(self.seen.n, "learn") as bar:
             for first, last in runs(sizes, self.at_once):

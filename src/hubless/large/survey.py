@@ -14,7 +14,7 @@ import numpy as np
 from ..inputs import label_text
 
 NONE, TEXT, NUMBER, STRANGE = range(4)  # what a label may be
-LETTERS = 1000  # of a label, beyond which a column holds texts and not classes
+LETTERS = 200  # of a label, beyond which a column holds texts and not classes
 
 
 class BadPart(ValueError):

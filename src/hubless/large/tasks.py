@@ -16,7 +16,7 @@ from ..stores.store import need
 from .checkpoints import Checkpoints, content_of, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
 from .plan import Bins
-from .sampling import Sample, taken
+from .sampling import Draw, Drawn, Sample
 from .stream import codes_of, taught_in
 from .survey import BadPart, Block, Look, Survey, clean, survey_part
 
@@ -108,27 +108,32 @@ def add_sums(sums: list[Sums]) -> Sums:
     return reduce(add, sums)
 
 
-def counts_of(block: Block, work: Work, codes: np.ndarray) -> np.ndarray:
-    """Objects of some classes in a block; int64 (classes asked for,)."""
+def counts_of(block: Block, work: Work) -> np.ndarray:
+    """Objects in a block of each class that is cut into chunks; int64 (cut classes,)."""
     _, labels = clean(block, work.n_columns, texts=work.look.texts, may_miss=work.look.may_miss)
-    return np.bincount(codes_of(labels, work.classes), minlength=len(work.classes))[codes]
+    return np.bincount(codes_of(labels, work.classes), minlength=len(work.classes))[work.bins.cut]
 
 
-def sorted_into_bins(block: Block, work: Work, first_row: int, ranks: dict[int, int]) -> Any:
+def counts_before(counts: list[np.ndarray]) -> np.ndarray:
+    """Objects of these classes in all blocks before each; int64 (blocks, cut classes)."""
+    return np.cumsum([np.zeros_like(counts[0]), *counts[:-1]], axis=0)
+
+
+def sorted_into_bins(block: Block, work: Work, first_row: int, before: np.ndarray | None) -> Any:
     """A data frame of the objects of a block with the bin of each.
 
     Parameters
     ----------
     first_row : the number of objects before those of this block
-    ranks : of each class that is cut into chunks, how many of its objects come before this block
+    before : of each class that is cut into chunks, how many of its objects come before this block
     """
     X, labels = clean(block, work.n_columns, texts=work.look.texts, may_miss=work.look.may_miss)
     codes = codes_of(labels, work.classes)
     bins = work.bins.first[codes]
     lengths = work.bins.chunk_rows(work.sample.sizes)
-    for code, before in ranks.items():
+    for code, rank in zip(work.bins.cut.tolist(), () if before is None else before.tolist(), strict=False):
         own = np.flatnonzero(codes == code)
-        bins[own] += (before + np.arange(len(own))) // lengths[code]
+        bins[own] += (rank + np.arange(len(own))) // lengths[code]
     return as_frame(bins, codes, first_row + np.arange(len(X)), X.astype(work.dtype, copy=False))
 
 
@@ -171,13 +176,10 @@ def _matrix(piece: Any, n_columns: int, dtype: Any) -> np.ndarray:
     return flat.reshape(len(piece), n_columns)
 
 
-def some_of(
-    block: Block, n_columns: int, look: Look, first: int, share: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """A share of the objects of a block, of which `first` come before it, with their labels."""
+def some_of(block: Block, n_columns: int, look: Look, first: int, classes: np.ndarray, draw: Draw) -> Drawn:
+    """What is drawn of the objects of a block, which `first` others come before."""
     X, labels = clean(block, n_columns, texts=look.texts, may_miss=look.may_miss)
-    chosen = taken(first, len(X), share, seed)
-    return X[chosen], labels[chosen]
+    return draw.of_rows(first, X, labels, codes_of(labels, classes))
 
 
 def move_block(X: Any, y: Any = None, *, mover: Any) -> np.ndarray:
@@ -229,7 +231,7 @@ class Asking(NamedTuple):
     x: np.ndarray  # (s, d)
     taught: Taught  # their ranks, and weights
     key: str
-    is_known: bool  # whether what they teach was learned a run before
+    known: Sums | None  # what they taught a run before
 
 
 def sources_in(chunk: Chunk, work: Work) -> tuple[np.ndarray, np.ndarray]:
@@ -247,9 +249,9 @@ def asking(
     weights = None if work.sample.is_whole() else np.full(len(own), work.sample.weight(code))
     taught = Taught(own, weights)
     if work.folder is None:
-        return Asking(x, taught, "", False)
+        return Asking(x, taught, "", None)
     key = key_of(work.lesson, taught, np.array([code]), *contents)
-    return Asking(x, taught, key, Checkpoints(work.folder).has(key))
+    return Asking(x, taught, key, Checkpoints(work.folder).load(key))
 
 
 def content(chunk: Chunk) -> bytes:
@@ -258,7 +260,7 @@ def content(chunk: Chunk) -> bytes:
 
 def nearest_of(sources: Asking, chunk: Chunk, work: Work) -> Near | None:
     """The nearest objects of a chunk; None where nobody asks."""
-    if sources.is_known or not len(sources.x) or not len(chunk.X):
+    if sources.known is not None or not len(sources.x) or not len(chunk.X):
         return None
     return nearest_in_chunk(sources.x, sources.taught.rows, chunk.X, chunk.first, work.lesson.n_targets)
 
@@ -284,12 +286,11 @@ def learn_asking(sources: Asking, near: Near | None, whole: Sums | None, work: W
     """What sources of a class teach, or taught a run before; `whole` has the sum of the class."""
     if not len(sources.x) or not work.lesson.n_targets:
         return Sums.none(work.lesson)
+    if sources.known is not None:
+        return sources.known
     mean = None
     if whole is not None:
         mean = whole.class_sums[0] / work.sample.sizes[int(whole.codes[0])]
-
-    def learn() -> Sums:
-        assert near is not None
-        return learn_found(sources.x, near, sources.taught.weights, work.lesson, mean)
-
-    return Checkpoints(work.folder).get(sources.key, learn)
+    assert near is not None
+    found = learn_found(sources.x, near, sources.taught.weights, work.lesson, mean)
+    return Checkpoints(work.folder).save(sources.key, found)

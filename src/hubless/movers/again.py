@@ -118,5 +118,5 @@ class LearnsAgain(Mover):
 
     def _keep(self, problem: RidgeProblem, mean: Array, like: Array) -> None:
         self.W_, self.mean_, self.alpha_ = learned(problem, mean, check_alpha(self.alpha), like, self.toward)
-        for name in ("moments_", "mean_weight_"):  # those of an earlier fit go
+        for name in ("moments_", "mean_weight_", "n_pairs_", "skipped_"):  # those of an earlier fit go
             self.__dict__.pop(name, None)

@@ -101,7 +101,7 @@ class LearnsOn(LearnsAgain):
         Notes
         -----
         What is taken away are the pairs that the batch has inside: for some objects of a batch these are not
-        the pairs that were learned, and the result is near to that of a fit without them, but not the same.
+        the pairs that were learned, and W was measured to be farther from a fit without them than before.
         So it is for `targets` given to `fit`, or with another `n_targets` than they were learned with.
         Rounding is that of the sums before: who forgets all but a millionth loses six digits.
 

@@ -11,6 +11,7 @@ from .file_store import FileStore
 from .rows import Rows, as_float
 from .store import ROWS, Batch, Columns, Facts, Mark, StoreError, need
 
+FIRST = 64  # rows that are looked at for the length of a vector
 PAGE = 1 << 20  # bytes of a Parquet file read at once
 AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory holds what nobody asked for yet
 MARK = "hubless"  # what schema metadata tells of a move
@@ -28,7 +29,8 @@ class ArrowFile(FileStore):
             raise StoreError(f"{self.path} is not a {kind} file: {error}") from error
         name = vector_column(table.schema, self.vector, self.name)
         kept = table.schema.field(name).type.value_type
-        dimension = _dimension(table, name, self.name)
+        self._table, self._column = table, name
+        dimension = self._dimension()
         facts = Facts(
             f"{kind} file",
             None,
@@ -37,7 +39,6 @@ class ArrowFile(FileStore):
             str(np.dtype(kept.to_pandas_dtype())),
             "exhaustive: every vector is compared",
         )
-        self._table, self._column = table, name
 
         def rows(where: Any, columns: list[str]) -> Any:
             numbers = np.arange(where.start, where.stop) if isinstance(where, slice) else where
@@ -77,14 +78,59 @@ class ArrowFile(FileStore):
                 others = self._columns([name for name in columns if name not in own], part)
                 yield as_float(vectors), {**others, **values}
 
-    def _stream(self, columns: list[str] | None, size: int) -> Iterator[Any]:
+    def _stream(self, columns: list[str] | None, size: int, groups: Any = None) -> Iterator[Any]:
         """Batches front to back. A scanner would read whole groups of rows ahead, beyond any bound."""
         if self.path.suffix.lower() != ".parquet":
             yield from self._table.to_batches(columns=columns, batch_size=size, **AHEAD)
             return
+        with self._parquet() as file:
+            yield from file.iter_batches(
+                batch_size=size, columns=columns, row_groups=groups, use_threads=False
+            )
+
+    def _parquet(self) -> Any:
         parquet = need("pyarrow.parquet", "files")
-        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGE) as file:
-            yield from file.iter_batches(batch_size=size, columns=columns, use_threads=False)
+        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGE)
+
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        """Of Parquet, groups of rows as they were written: less than one cannot be read alone."""
+        if self.path.suffix.lower() != ".parquet":
+            return super().spans(size)
+        with self._parquet() as file:
+            lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        found, start, end = [], 0, 0
+        for length in lengths:
+            if end > start and end + length - start > size:
+                found.append((start, end))
+                start = end
+            end += length
+        return [*found, (start, end)] if end > start else found
+
+    def read_span(self, start: int, last: int, columns: Sequence[str] = ()) -> tuple[np.ndarray, Columns]:
+        if self.path.suffix.lower() != ".parquet" or self.items is not None:
+            return super().read_span(start, last, columns)
+        with self._parquet() as file:
+            lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = np.cumsum(lengths)
+        groups = np.flatnonzero((ends > start) & (ends - lengths < last)).tolist()
+        batches = list(self._stream([self._column, *columns], ROWS, groups)) if groups else []
+        dimension = self.facts().dimension
+        vectors = [as_matrix(batch.column(self._column), dimension, self.name) for batch in batches]
+        values = {
+            name: [value for batch in batches for value in batch.column(name).to_pylist()] for name in columns
+        }
+        return as_float(np.concatenate(vectors or [np.empty((0, dimension), np.float32)])), values
+
+    def _dimension(self) -> int:
+        """Length of the vectors: of the type, or of the first one."""
+        kind = self._table.schema.field(self._column).type
+        if hasattr(kind, "list_size"):
+            return int(kind.list_size)
+        for batch in self._stream([self._column], FIRST):
+            lengths = batch.column(0).drop_null().value_lengths()
+            if len(lengths):
+                return int(lengths[0].as_py())
+        raise StoreError(f"{self.path} holds no vector, so their length is not known.")
 
     def _mark_inside(self) -> Mark | None:
         self._opened()
@@ -207,15 +253,3 @@ def as_column(pa: Any, moved: np.ndarray, kind: Any, dtype: str) -> Any:
     return make.from_arrays(
         pa.array(offsets.astype(width)), flat, type=kind, mask=pa.array(missing) if missing.any() else None
     )
-
-
-def _dimension(table: Any, name: str, path: str) -> int:
-    """Length of the vectors: of the type, or of the first one."""
-    kind = table.schema.field(name).type
-    if hasattr(kind, "list_size"):
-        return int(kind.list_size)
-    for batch in table.to_batches(columns=[name], batch_size=ROWS):
-        lengths = batch.column(0).drop_null().value_lengths()
-        if len(lengths):
-            return int(lengths[0].as_py())
-    raise StoreError(f"{path} holds no vector, so their length is not known.")

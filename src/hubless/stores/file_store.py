@@ -97,6 +97,16 @@ class FileStore(Store):
             part = slice(start, min(start + size, rows.facts.count))
             yield as_float(rows.read(part)), self._columns(columns, part)
 
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        """Rows that can be read on their own, as (first, last + 1), of about so many each."""
+        count = self.facts().count
+        return [(start, min(start + size, count)) for start in range(0, count, size)]
+
+    def read_span(self, start: int, last: int, columns: Sequence[str] = ()) -> tuple[np.ndarray, Columns]:
+        """Vectors and columns of such rows."""
+        part = slice(start, last)
+        return as_float(self._opened().read(part)), self._columns(columns, part)
+
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
         rows, places = self._opened(), self._places_of(ids)
         places = places[places >= 0]
