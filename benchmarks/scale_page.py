@@ -19,6 +19,7 @@ from .timing import is_timed, ratio
 
 FOLDER = Path(__file__).parent / "results" / "scale"
 PEERS = ("scikit-learn", "dask", "distributed", "pandas", "pyarrow")
+PASSES = 4  # over the bytes, by `hubless fit`
 N, D, CLASSES = 1_000_000_000, 768, 1000
 OPENING = """\
 # A billion vectors
@@ -55,6 +56,7 @@ class Rates(NamedTuple):
 
     read: float  # bytes
     write: float
+    look: float  # bytes, by a core: all that fit computes in a pass
     shuffle: float  # bytes, by a worker
     search: float  # comparisons of an object with another, times columns, by a core
     move: float  # operations, by a core
@@ -84,6 +86,7 @@ def rates(found: Mapping[str, Found]) -> Rates | None:
     return Rates(
         settings["bytes"] / seconds["read"],
         settings["bytes"] / seconds["write"],
+        PASSES * settings["bytes"] / case["runs"]["fit"]["processor seconds"],
         search["bytes"] / median(search["seconds"]["shuffle, 1 worker"]),
         search["comparisons"] * search["settings"]["d"] / one,
         2 * settings["n"] * settings["d"] ** 2 / seconds["move"] / cores,
@@ -121,8 +124,8 @@ def _plan(found: Mapping[str, Found]) -> list[str]:
     every = float((sizes.astype(float) ** 2).sum())
     search, moments, move = 2 * comparisons * D, (4 * PAIRS + 10) * D**3, 2 * N * D**2
     steps = [
-        Step("look: classes, mean, bad parts", size, 0, 0, 0.0, 0.0),
-        Step("sample, to choose on", size, 0, 0, 0.0, 0.0),
+        Step("look: classes, mean, bad parts", size, 0, 0, 0.0, size / own.look),
+        Step("sample, to choose on", size, 0, 0, 0.0, size / own.look),
         Step("shuffle by class", 2 * size, 0, 1, 0.0, size / own.shuffle),
         Step("search inside classes, sampled", 0, 0, 0, search, search / 2 / own.search),
         Step("moments and solving", 0, 0, 0, moments, moments / own.move),
@@ -156,6 +159,7 @@ def _plan(found: Mapping[str, Found]) -> list[str]:
             [
                 ["read, the disk or its cache", f"{own.read / 1e9:.2f} GB/s"],
                 ["written, and on the disk", f"{own.write / 1e9:.2f} GB/s"],
+                ["looked at, a core: `fit` below over its passes", f"{own.look / 1e9:.2f} GB/s"],
                 ["shuffled by Dask, a worker of one core", f"{own.shuffle / 1e9:.3f} GB/s"],
                 ["compared, a core", f"{2 * own.search / 1e9:.1f} billion operations/s"],
                 ["multiplied, a core", f"{own.move / 1e9:.1f} billion operations/s"],
@@ -165,7 +169,8 @@ def _plan(found: Mapping[str, Found]) -> list[str]:
         f"- **{largest.name.capitalize()} dominates**: {largest.core_seconds / 3600 / cores:.0%} of the "
         f"core-hours. 64 machines of 16 such cores and one such disk each would be busy for "
         f"{cores / (64 * 16) * 60:.0f} minutes with computing and {disks / 64 * 60:.0f} with their disks: "
-        f"{(cores / (64 * 16) + disks / 64) * 64:.0f} machine-hours. The network of a cluster has not been tried.",
+        f"{(cores / (64 * 16) + disks / 64) * 64:.0f} machine-hours. "
+        "The network of a cluster has not been tried.",
         f"- Of all pairs instead of a sample, the search alone would be {2 * every * D:.1e} operations, "
         f"{every * D / own.search / 3600:,.0f} core-hours. W has {D**2:,} numbers and does not need them.",
         f"- The plan has {bins.n:,} bins of at most {BIN / 1e6:.0f} MB; a class is cut into "

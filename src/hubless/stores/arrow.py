@@ -109,12 +109,13 @@ class ArrowFile(FileStore):
     def read_span(self, start: int, last: int, columns: Sequence[str] = ()) -> tuple[np.ndarray, Columns]:
         if self.path.suffix.lower() != ".parquet" or self.items is not None:
             return super().read_span(start, last, columns)
+        dimension = self.facts().dimension
+        self._columns(columns, slice(0, 0))  # refuses those that are not there
         with self._parquet() as file:
             lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         ends = np.cumsum(lengths)
         groups = np.flatnonzero((ends > start) & (ends - lengths < last)).tolist()
         batches = list(self._stream([self._column, *columns], ROWS, groups)) if groups else []
-        dimension = self.facts().dimension
         vectors = [as_matrix(batch.column(self._column), dimension, self.name) for batch in batches]
         values = {
             name: [value for batch in batches for value in batch.column(name).to_pylist()] for name in columns
