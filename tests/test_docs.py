@@ -104,7 +104,7 @@ def test_an_index_is_repaired_as_the_page_says(told, capsys):
 
 def test_more_than_memory_is_learned_from_as_the_page_says(told, capsys):
     shown = told(LARGE)
-    assert shown.count("learned from 2,496 pairs of 3,000 items") == 3  # from disk, of the rest, and on Dask
+    assert shown.count("learned from 2,496 pairs of 3,000 items") == 4  # parts, a matrix, the rest, and on Dask
     assert shown.count("left out: ") == shown.count("4.parquet is not a parquet file") == 1
     assert shown.count("3,000 rows, 3,000 written") == 2
     assert not Path("model.scratch").exists()
@@ -126,7 +126,7 @@ def test_links_on_a_page_lead_somewhere(page):
 def test_commands_on_a_page_make_sense(page):
     """What they do is tested elsewhere; here, that they are spelled as the tool wants them."""
     commands = re.findall(r"^(?:    )?hubless (.*)$", page.read_text(), re.MULTILINE)
-    assert commands or page.name in ("guide.md", "speed.md")
+    assert commands or page.name in ("guide.md", "speed.md", "scale.md")
     for command in commands:
         own, *_ = re.split(r"[<>|]", command)  # without what the shell does
         cli.parser().parse_args(shlex.split(own, comments=True))
