@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hubless import MoveLabeled
-from hubless.large.lesson import Sums, learn_classes
+from hubless.large.lesson import Sums, learn_classes, taught_in
 from hubless.large.plan import pack
 from hubless.large.sampling import Sample
-from hubless.large.stream import taught_in
-from hubless.large.survey import Block, survey_part
+from hubless.large.survey import Block, Look, survey_part
 
 AT_ONCE = 8_000  # objects that a task learns from at once, or one class, where it has more
 
@@ -27,7 +26,7 @@ class Work(NamedTuple):
 def look(block):
     """What classes a block (number, X, y) has, and where its middle is; a bad block is named in the error."""
     number, X, y = block
-    return survey_part([Block(f"block {number}", X, y)], X.shape[1], texts=False, may_miss=False)
+    return survey_part([Block(f"block {number}", X, y)], X.shape[1], Look())
 
 
 def plan(seen, lesson, max_pairs):

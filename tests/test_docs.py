@@ -104,7 +104,7 @@ def test_an_index_is_repaired_as_the_page_says(told, capsys):
 
 def test_more_than_memory_is_learned_from_as_the_page_says(told, capsys):
     shown = told(LARGE)
-    assert shown.count("learned from 2,496 pairs of 3,000 items") == 4  # parts, a matrix, the rest, and on Dask
+    assert shown.count("learned from 2,496 pairs of 3,000 items") == 4  # parts, a matrix, the rest, Dask
     assert shown.count("left out: ") == shown.count("4.parquet is not a parquet file") == 1
     assert shown.count("3,000 rows, 3,000 written") == 2
     assert not Path("model.scratch").exists()

@@ -13,6 +13,7 @@ from ..moments import Moments, moments_of_pairs, moments_of_targets
 from ..ranking import differences, without
 from ..topk import search
 from ..within import nearest_within
+from .sampling import Sample
 
 SMALL = 256  # classes up to this size are searched together, all of their objects, though few may teach
 
@@ -68,6 +69,17 @@ class Taught(NamedTuple):
 
     rows: np.ndarray  # (s,), int64, rising
     weights: np.ndarray | None  # (s,), float64; None for ones
+
+
+def taught_in(sample: Sample, codes: np.ndarray, sizes: np.ndarray) -> Taught:
+    """Which rows of some whole classes teach, and how much."""
+    starts = np.cumsum(sizes) - sizes
+    own = [sample.ranks(code) for code in codes.tolist()]
+    rows = np.concatenate([start + ranks for start, ranks in zip(starts, own, strict=True)])
+    if sample.is_whole():
+        return Taught(rows, None)
+    weights = [sample.weight(code) for code in codes.tolist()]
+    return Taught(rows, np.repeat(weights, [len(ranks) for ranks in own]))
 
 
 # --- classes that are here as a whole --------------------------------------------------------------------

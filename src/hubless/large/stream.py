@@ -14,11 +14,11 @@ from tqdm import tqdm
 
 from ..stores.switch import locked
 from .checkpoints import Checkpoints, key_of
-from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
+from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk, taught_in
 from .memory import rows_within
 from .partition import ROWS, Partition
 from .sampling import Draw, Drawn, Sample
-from .survey import Block, Look, clean, survey_all, uniques
+from .survey import Block, Look, clean, codes_of, survey_all
 
 BLOCK = 1 << 24  # bytes read at once
 SUMS = 4  # copies of the sums of classes that are held at once
@@ -131,8 +131,7 @@ class Gathered:
         left_out = {part for part, _ in self.seen.skipped}
         for name, blocks in self.source.parts(self.block):
             for block in () if name in left_out else blocks():
-                texts, may_miss = self.look.texts, self.look.may_miss
-                yield clean(block, self.source.n_columns, texts=texts, may_miss=may_miss)
+                yield clean(block, self.source.n_columns, self.look)
 
     def learn(self, lesson: Lesson) -> Sums:
         """What the objects teach."""
@@ -157,15 +156,6 @@ class Gathered:
         return total
 
 
-def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Class numbers of labels, int64; OSError for a label that was not there before."""
-    found, inverse = uniques(labels)
-    places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
-    if (classes[places] != found).any():
-        raise OSError("the objects changed while they were read: there are other labels now. Start again.")
-    return np.asarray(places[inverse], dtype=np.int64)
-
-
 def runs(sizes: np.ndarray, at_once: int) -> Iterator[tuple[int, int]]:
     """Runs of classes of at most so many objects together; a larger class is a run of its own."""
     first = held = 0
@@ -183,17 +173,6 @@ def streaks(ranks: np.ndarray) -> Iterator[tuple[int, int]]:
     for streak in np.split(ranks, np.flatnonzero(np.diff(ranks) != 1) + 1):
         if len(streak):
             yield int(streak[0]), int(streak[-1]) + 1
-
-
-def taught_in(sample: Sample, codes: np.ndarray, sizes: np.ndarray) -> Taught:
-    """Which rows of some whole classes teach, and how much."""
-    starts = np.cumsum(sizes) - sizes
-    own = [sample.ranks(code) for code in codes.tolist()]
-    rows = np.concatenate([start + ranks for start, ranks in zip(starts, own, strict=True)])
-    if sample.is_whole():
-        return Taught(rows, None)
-    weights = [sample.weight(code) for code in codes.tolist()]
-    return Taught(rows, np.repeat(weights, [len(ranks) for ranks in own]))
 
 
 def _whole_classes(objects: Gathered, sample: Sample, lesson: Lesson, first: int, last: int) -> Sums:

@@ -32,6 +32,14 @@ class Block(NamedTuple):
     error: str = ""  # why it could not be read, where that was found out elsewhere
 
 
+class Look(NamedTuple):
+    """How a source is looked at."""
+
+    texts: bool = False  # whether labels are compared as texts, as those of a store are
+    may_miss: bool = False  # whether rows may lack a label, as those of a store may
+    skip_bad: bool = False  # whether bad parts are left out
+
+
 class Skipped(NamedTuple):
     """A part that was left out."""
 
@@ -95,17 +103,11 @@ class Survey:
             raise ValueError(f"there is no object with a label to learn from.{parts}{why}")
 
 
-def survey_part(blocks: Iterable[Block], n_columns: int, *, texts: bool, may_miss: bool) -> Survey:
-    """Look at all blocks of one part; BadPart says what is wrong with it.
-
-    Parameters
-    ----------
-    texts : whether labels are compared as texts, as those of a store are
-    may_miss : whether rows may lack a label, as those of a store may
-    """
+def survey_part(blocks: Iterable[Block], n_columns: int, look: Look) -> Survey:
+    """Look at all blocks of one part; BadPart says what is wrong with it."""
     seen, digest = Survey(n_columns), hashlib.sha256()
     for block in blocks:
-        X, labels = clean(block, n_columns, texts=texts, may_miss=may_miss)
+        X, labels = clean(block, n_columns, look)
         seen.n_missing += len(block.X) - len(X)
         if not len(X):
             continue
@@ -121,7 +123,7 @@ def survey_part(blocks: Iterable[Block], n_columns: int, *, texts: bool, may_mis
     return seen
 
 
-def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple[np.ndarray, np.ndarray]:
+def clean(block: Block, n_columns: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
     """The objects of a block that can be learned from, and their labels; BadPart where one is not as it must.
 
     Returns
@@ -138,7 +140,7 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
         )
     if len(block.y) != len(X):
         raise BadPart(f"{block.part} has {len(X):,} vectors and {len(block.y):,} labels.")
-    labels, known = labels_of(block, texts=texts, may_miss=may_miss)
+    labels, known = labels_of(block, look)
     with np.errstate(over="ignore", invalid="ignore"):
         strange = ~np.isfinite(X.sum(axis=1, dtype=np.float64))  # finite only if all terms are
     if strange.any():
@@ -154,15 +156,15 @@ def clean(block: Block, n_columns: int, *, texts: bool, may_miss: bool) -> tuple
     return (X, labels) if known.all() else (X[known], labels[known])
 
 
-def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray, np.ndarray]:
+def labels_of(block: Block, look: Look) -> tuple[np.ndarray, np.ndarray]:
     """Labels as an array, and which of them are there."""
     y = block.y
-    if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and not texts:
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and not look.texts:
         return y, np.ones(len(y), dtype=bool)
     values: list[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
     kinds = _kinds(values)
     known = kinds != NONE
-    if not known.all() and not may_miss:
+    if not known.all() and not look.may_miss:
         row = int(np.argmin(known))
         raise BadPart(f"row {block.first + row:,} of {block.part} has no label; got {values[row]!r}.")
     if (kinds == STRANGE).any():
@@ -172,7 +174,7 @@ def labels_of(block: Block, *, texts: bool, may_miss: bool) -> tuple[np.ndarray,
             f"({type(values[row]).__name__}). Labels are whole numbers, truth values, or texts of at most "
             f"{LETTERS:,} letters."
         )
-    if texts:
+    if look.texts:
         return _objects([label_text(value) for value in values]), known
     if not len(values):
         return np.zeros(0, np.int64), known
@@ -224,12 +226,13 @@ def uniques(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([*places]), numbers
 
 
-class Look(NamedTuple):
-    """How a source is looked at."""
-
-    texts: bool
-    may_miss: bool
-    skip_bad: bool
+def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Class numbers of labels, int64; OSError for a label that was not there before."""
+    found, inverse = uniques(labels)
+    places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+    if (classes[places] != found).any():
+        raise OSError("the objects changed while they were read: there are other labels now. Start again.")
+    return np.asarray(places[inverse], dtype=np.int64)
 
 
 def survey_all(
@@ -248,7 +251,7 @@ def survey_all(
                 seen_rows(len(block.X))
 
         try:
-            seen = survey_part(counted(), n_columns, texts=look.texts, may_miss=look.may_miss)
+            seen = survey_part(counted(), n_columns, look)
             _check_kind(whole, seen, name)
             whole.add(seen)
         except (OSError, ValueError) as error:

@@ -14,11 +14,10 @@ import numpy as np
 
 from ..stores.store import need
 from .checkpoints import Checkpoints, content_of, key_of
-from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk
+from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk, taught_in
 from .plan import Bins
 from .sampling import Draw, Drawn, Sample
-from .stream import codes_of, taught_in
-from .survey import BadPart, Block, Look, Survey, clean, survey_part
+from .survey import BadPart, Block, Look, Survey, clean, codes_of, survey_part
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def as_block(X: Any, y: Any, name: str) -> Block:
 def look_at(block: Block, n_columns: int, look: Look) -> Survey:
     """What is to be seen of a block; a bad one is told as left out."""
     try:
-        return survey_part([block], n_columns, texts=look.texts, may_miss=look.may_miss)
+        return survey_part([block], n_columns, look)
     except (OSError, ValueError) as error:
         seen = Survey(n_columns)
         seen.leave_out(block.part, error)
@@ -110,7 +109,7 @@ def add_sums(sums: list[Sums]) -> Sums:
 
 def counts_of(block: Block, work: Work) -> np.ndarray:
     """Objects in a block of each class that is cut into chunks; int64 (cut classes,)."""
-    _, labels = clean(block, work.n_columns, texts=work.look.texts, may_miss=work.look.may_miss)
+    _, labels = clean(block, work.n_columns, work.look)
     return np.bincount(codes_of(labels, work.classes), minlength=len(work.classes))[work.bins.cut]
 
 
@@ -127,7 +126,7 @@ def sorted_into_bins(block: Block, work: Work, first_row: int, before: np.ndarra
     first_row : the number of objects before those of this block
     before : of each class that is cut into chunks, how many of its objects come before this block
     """
-    X, labels = clean(block, work.n_columns, texts=work.look.texts, may_miss=work.look.may_miss)
+    X, labels = clean(block, work.n_columns, work.look)
     codes = codes_of(labels, work.classes)
     bins = work.bins.first[codes]
     lengths = work.bins.chunk_rows(work.sample.sizes)
@@ -178,7 +177,7 @@ def _matrix(piece: Any, n_columns: int, dtype: Any) -> np.ndarray:
 
 def some_of(block: Block, n_columns: int, look: Look, first: int, classes: np.ndarray, draw: Draw) -> Drawn:
     """What is drawn of the objects of a block, which `first` others come before."""
-    X, labels = clean(block, n_columns, texts=look.texts, may_miss=look.may_miss)
+    X, labels = clean(block, n_columns, look)
     return draw.of_rows(first, X, labels, codes_of(labels, classes))
 
 
