@@ -79,7 +79,7 @@ def _add_large(verb: Any) -> None:
         type=_pairs,
         default="auto",
         metavar="N",
-        help='pairs to learn from at most, or "all" (default: 50 per column, which is enough)',
+        help='pairs to learn from at most, or "all" (default: 50 per column)',
     )
     group.add_argument(
         "--scratch",
@@ -150,9 +150,10 @@ def _words(options: argparse.Namespace, learned: dict[str, Any], n_columns: int)
     if learned.get("pairs left out"):
         lines.append(f"{learned['pairs left out']} pairs were left out: their query or item is not there.")
     moves = not learned["mover"].startswith(("Stay", "not to move"))
+    given = {name: getattr(options, name) for name in ("vector", "id", "metric", "items")}
+    source = " ".join([options.source, *(f"--{name} {value}" for name, value in given.items() if value)])
     lines.append(
-        f"next: hubless preview {options.out} {options.source} …, then hubless apply {options.out} "
-        f"{options.source} -o NAME"
+        f"next: hubless preview {options.out} {source} …, then hubless apply {options.out} {source} -o NAME"
         if moves
         else "Moving does not help measurably here: keep the index as it is."
     )
