@@ -10,7 +10,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each file may import those of earlier rows only; a folder is a row, or rows, of its own.
 ROWS = [
-    {"threads", "download", "stores.__init__", "stores.store"},
+    {"threads", "progress", "download", "stores.__init__", "stores.store"},
     {"stores.items", "stores.switch", "stores.points"},
     {"stores.lancedb_rows", "stores.lancedb_index", "stores.lancedb_versions", "stores.qdrant_connection"},
     {"stores.pg_catalog", "stores.pg_session"},

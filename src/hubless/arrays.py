@@ -23,6 +23,11 @@ def is_foreign(value: object) -> bool:
     return bool(compat.is_array_api_obj(value)) and not compat.is_numpy_array(value)
 
 
+def float_type(dtype: Any) -> np.dtype:
+    """What numbers of a type are computed with: float32 stays, float16 becomes it, all else is float64."""
+    return np.dtype(np.float32 if dtype in (np.float16, np.float32) else np.float64)
+
+
 def is_dask(value: object) -> bool:
     """True for an array, a data frame or a series of Dask, which is not imported for that."""
     return type(value).__module__.partition(".")[0] == "dask"

@@ -13,7 +13,7 @@ from .candidates import name as name_of
 from .classifier import VOTES, MovedNeighbors
 from .devices import to_device
 from .distributed.classify import stored
-from .distributed.learn import blocks_of, some, survey
+from .distributed.learn import Ways, blocks_of, learn_seen, some, survey
 from .inputs import (
     check_alphas,
     check_choice,
@@ -23,7 +23,7 @@ from .inputs import (
     check_positive,
     check_weights,
 )
-from .large.sampling import Drawn
+from .large.sampling import Drawn, check_max_pairs
 from .movers import MoveLabeled, Mover, Stay
 from .movers.mover import refuse_on_dask
 from .race import NEIGHBORS as RACED_NEIGHBORS
@@ -184,7 +184,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             chooser.set_params(mover=[Stay(), *learned_in_parts()], lift=False)
         chosen = some(objects, seen, CHOSEN_ON, 0, fitted_to, chooser)
         mover = clone(chosen.mover_)
-        mover._learn_seen_on_dask(objects, seen)
+        ways = Ways(check_max_pairs("auto", objects.n_columns))
+        mover._fit_sums(seen, learn_seen(objects, seen, mover._lesson(seen.mean), ways))
         mover._keep_names(X)
         self._take_from(mover)
         self._keep(mover, seen.classes, None, *stored(X, y, mover, seen))

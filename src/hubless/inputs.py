@@ -23,6 +23,7 @@ from .arrays import (
     convert,
     describe,
     detach,
+    float_type,
     is_dask,
     is_foreign,
     is_short_float,
@@ -79,7 +80,7 @@ def check_matrix(X: Any, name: str) -> Array:
 def _float_type(X: Any) -> Any:
     """float32 stays, float16 becomes float32, all else becomes float64; data frames by their first row."""
     peek = np.asarray(X[:1]).dtype if hasattr(X, "columns") else getattr(X, "dtype", None)
-    return np.float32 if peek in (np.float16, np.float32) else np.float64
+    return float_type(peek)
 
 
 def _refuse_sparse(X: Any) -> None:

@@ -10,7 +10,7 @@ from ..index.large import is_large, learn_large, words
 from ..index.learn import learn_from_labels, learn_from_pairs
 from ..index.pairs import judged
 from ..index.repair import Repair
-from ..large.memory import as_bytes, of_machine
+from ..large.memory import budget
 from ..large.sources import OfStore
 from ..stores.store import Store, StoreError
 from .options import (
@@ -121,7 +121,7 @@ def _fit(options: argparse.Namespace) -> None:
 
 def _from_labels(options: argparse.Namespace, store: Store) -> Repair:
     how = {"mover": options.mover, "random_state": options.seed}
-    memory = of_machine() // 2 if options.memory is None else as_bytes(options.memory)
+    memory = budget(options.memory)
     if options.memory is not None and options.dask is not None:
         raise StoreError(
             "--memory is for one process; workers of Dask have limits of their own: leave it out."

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import is_dask
+from ..arrays import float_type, is_dask
 from ..inputs import check_matrix
 from ..large import tasks, top
 from ..large.survey import Survey
@@ -16,7 +16,6 @@ from .engine import (
     as_rows,
     compute,
     delayed_blocks,
-    float_type,
     n_rows,
     shared,
 )
@@ -40,7 +39,7 @@ def kneighbors(model: Any, X: Any, k: int, return_distance: bool) -> Any:
     X, is_host = _queries(model, X)
     if not is_dask(model.moved_):
         return _mapped(model, "kneighbors", X, [k, k] if return_distance else [k], k, return_distance)
-    dtype = np.result_type(float_type(X), model.moved_.dtype)
+    dtype = np.result_type(float_type(X.dtype), model.moved_.dtype)
     told = found_by(tops(X, model.moved_, k), X, k, dtype if return_distance else None)
     return compute(told) if is_host else told
 
@@ -53,7 +52,7 @@ def predict(model: Any, X: Any, k: int, *, shares: bool) -> Any:
         name = "predict_proba" if shares else "predict"
         return _mapped(model, name, X, [n_classes if shares else None])
     dtype = model.moved_.dtype
-    far = np.result_type(float_type(X), dtype) if model.weights == "distance" else None
+    far = np.result_type(float_type(X.dtype), dtype) if model.weights == "distance" else None
     found = tops(X, model.moved_, k, model.codes_)
     if shares:
         blocks = [delayed(top.shares_of)(one, n_classes, far, dtype) for one in found]

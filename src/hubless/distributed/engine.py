@@ -105,10 +105,6 @@ def shared(model: Any) -> Any:
     return need("dask", "dask").delayed(model, pure=False)
 
 
-def float_type(X: Any) -> Any:
-    return np.dtype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64)
-
-
 def tree(join: Callable[[Any], Any], results: Sequence[Any], *others: Any) -> Any:
     """One result of many, a few at a time, always in the same order."""
     delayed = need("dask", "dask").delayed

@@ -60,7 +60,7 @@ def files_of(store: Store) -> list[FileStore]:
 def blocks_of_store(store: Store, label: str, prepared: Prepared | None, *, skip_bad: bool = False) -> Blocks:
     """Labeled items of files, in blocks that workers read."""
     delayed, facts = need("dask", "dask").delayed, OfStore.facts_of(store)
-    size = max(1, BLOCK // (facts.dimension * (8 if facts.dtype == "float64" else 4)))
+    size = max(1, BLOCK // (facts.dimension * facts.itemsize))
     blocks, names = [], []
     files = files_of(store)
     for file in files:

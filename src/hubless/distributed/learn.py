@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ..large import tasks
 from ..large.lesson import Lesson, Sums
 from ..large.plan import pack
 from ..large.sampling import Draw, Sample
-from ..large.survey import Look, Survey, refused
+from ..large.survey import Look, Survey, kind_of, refused
 from ..large.tasks import Work
+from ..progress import bar_of
 from ..stores.store import need
 from .engine import as_array, as_labels, compute, delayed_blocks, tree
 
@@ -78,8 +78,7 @@ def learn_seen(objects: Blocks, seen: Survey, lesson: Lesson, ways: Ways) -> Sum
     )
     shared = need("dask", "dask").delayed(work, pure=True)  # once, not in every task
     lessons = lessons_of(shuffled(objects, seen, work, shared, ways), work, shared)
-    hidden = None if ways.progress is None else not ways.progress
-    with tqdm(total=len(lessons), unit=" parts", desc="learn", disable=hidden, leave=False) as bar:
+    with bar_of(ways.progress, len(lessons), unit=" parts", desc="learn") as bar:
         found: Sums = compute(tree(tasks.add_sums, lessons), lessons, bar)
         return found
 
@@ -108,7 +107,7 @@ def survey(objects: Blocks) -> Survey:
     delayed = need("dask", "dask").delayed
     looks = [delayed(tasks.look_at)(block, objects.n_columns, objects.look) for block in objects.blocks]
     if not objects.look.texts:  # labels are all texts or all numbers, as those of the first block
-        kind = tree(tasks.first_kind, [delayed(tasks.kind_of)(look) for look in looks])
+        kind = tree(tasks.first_kind, [delayed(kind_of)(look) for look in looks])
         named = zip(looks, objects.names, strict=True)
         looks = [delayed(tasks.of_kind)(look, kind, name) for look, name in named]
     seen: Survey = compute(tree(tasks.add_surveys, [delayed(tasks.add_surveys)([look]) for look in looks]))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import float_type
 from ..hubness import Hubness
 from ..inputs import check_count
 from ..large import tasks, top
@@ -16,7 +17,6 @@ from .engine import (
     as_rows,
     compute,
     delayed_blocks,
-    float_type,
     n_rows,
     shared,
     sized,
@@ -30,7 +30,7 @@ def moved(mover: Any, X: Any, y: Any = None) -> Any:
     """Objects where a fitted mover moves them, as a Dask array."""
     array, X = need("dask.array", "dask"), as_fitted(mover, X)
     labels, mover = () if y is None else (as_labels(y, X), "i"), shared(mover)
-    none = np.empty((0, 0), float_type(X))
+    none = np.empty((0, 0), float_type(X.dtype))
     return array.blockwise(
         tasks.move_block, "ij", X, "ij", *labels, mover=mover, dtype=none.dtype, meta=none, concatenate=True
     )
@@ -39,7 +39,7 @@ def moved(mover: Any, X: Any, y: Any = None) -> Any:
 def asked(mover: Any, X: Any) -> Any:
     """Queries as they are, as a Dask array of floats."""
     X = as_fitted(mover, X)
-    return X.astype(float_type(X))
+    return X.astype(float_type(X.dtype))
 
 
 def tops(queries: Any, objects: Any, k: int, codes: Any = None, *, exclude_self: bool = False) -> list[Any]:
@@ -90,7 +90,7 @@ def nearest(
     most = objects.shape[0] - exclude_self
     if not 1 <= check_count("k", k) <= most:
         raise ValueError(f"k must be from 1 to the {most:,} objects; got {k}.")
-    dtype = np.result_type(float_type(queries), float_type(objects))
+    dtype = np.result_type(float_type(queries.dtype), float_type(objects.dtype))
     found = tops(queries, objects, k, exclude_self=exclude_self)
     return found_by(found, queries, k, dtype if return_distance else None)
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from .. import __version__
 from ..distributed.files import write_moved
 from ..movers import Stay
+from ..progress import bar_of
 from ..stores.file_store import FileStore
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
 from .collection import are_unit, collect, space_of
@@ -213,8 +213,7 @@ def _check_metric(model: Repair, blue: Store, asked: str, batches: Iterable[Batc
 def _write(model: Repair, blue: Store, green: Store, count: int, progress: bool | None) -> tuple[int, int]:
     """Rows that were written, and items of a class that the model does not know."""
     written = strange = 0
-    hidden = None if progress is None else not progress  # None: shown on a terminal
-    with tqdm(total=count, unit=" rows", disable=hidden, leave=False) as bar:
+    with bar_of(progress, count, unit=" rows") as bar:
         for batch in blue.batches(model.columns):
             moved = model.move_batch(batch)
             stale = green.stale(batch, moved)
@@ -232,8 +231,7 @@ def _write_on_dask(
     """The same, by the workers of a cluster."""
     if green.is_done():
         return 0, 0
-    hidden = None if progress is None else not progress
-    with tqdm(unit=" parts", desc="move", disable=hidden, leave=False) as bar:
+    with bar_of(progress, unit=" parts", desc="move") as bar:
         return write_moved(model, blue, green, bar)
 
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from ..inputs import label_text
+from ..progress import bar_of
 from ..stores.store import Facts, Store, StoreError
 from .repair import Repair, unit
 
@@ -107,8 +107,7 @@ def collect(
     check_original(store, facts)
     ids, vectors = [], []
     values: dict[str, list[Any]] = {name: [] for name in columns}
-    hidden = None if progress is None else not progress
-    with tqdm(total=facts.count, unit=" rows", desc="read", disable=hidden, leave=False) as bar:
+    with bar_of(progress, facts.count, unit=" rows", desc="read") as bar:
         for batch in store.batches(columns):
             ids.append(batch.ids)
             vectors.append(batch.vectors)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from ..movers.linear import centre, learned, move, problem_of_pairs
 from ..neighbors import nearest
+from ..progress import bar_of
 from ..retrieval import gains, ndcg
 from ..solve import Penalty
 from ..stores.store import StoreError
@@ -171,8 +171,7 @@ def ask_held_out(
     pool, repeats = _pool(items, judged, rng), min(REPEATS, -(-ANSWERS // n))
     scores = {setting: np.empty((repeats, n)) for setting in SETTINGS}
     seen = np.empty((repeats, n), dtype=bool)
-    hidden = None if progress is None else not progress
-    with tqdm(total=repeats * n_folds, unit=" folds", desc="choose", disable=hidden, leave=False) as bar:
+    with bar_of(progress, repeats * n_folds, unit=" folds", desc="choose") as bar:
         for i in range(repeats):
             for fold in np.array_split(rng.permutation(n), n_folds):
                 lesson = Lesson(judged.take(np.setdiff1d(np.arange(n), fold)), pool)

@@ -15,12 +15,12 @@ from ..distributed.files import blocks_of_store
 from ..distributed.learn import Ways, learn_seen, some, survey
 from ..large.checkpoints import clear
 from ..large.fit import learn
-from ..large.memory import COPIES, as_bytes, of_machine, rows_to_choose_on
+from ..large.memory import COPIES, budget, rows_to_choose_on
 from ..large.sampling import Drawn, check_max_pairs
 from ..large.sources import OfStore
 from ..large.stream import Plan, gathered
 from ..large.survey import Survey
-from ..movers import MoveLabeled, Mover
+from ..movers import Mover
 from ..stores.store import Facts, Store
 from .collection import Collection, check_original, fingerprint_of, space_of
 from .learn import learn_from_labels
@@ -31,8 +31,7 @@ FEW = 10  # pairs per column, below which W is rough
 
 def is_large(facts: Facts, memory: int) -> bool:
     """Whether the items are better read part by part: learning in memory holds several copies of them."""
-    itemsize = 8 if facts.dtype == "float64" else 4
-    return 2 * COPIES * facts.count * facts.dimension * itemsize > memory
+    return 2 * COPIES * facts.count * facts.dimension * facts.itemsize > memory
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:
@@ -87,12 +86,13 @@ def learn_large(
     if scratch is not None:
         source.check_scratch(scratch)
     if on_dask:
-        asked = (pairs, random_state, scratch, progress)
-        model, seen = _on_dask(store, prepared, choice, asked, skip_bad)
+        folder = None if scratch is None else scratch.absolute()
+        ways = Ways(pairs, random_state, folder, progress=progress)
+        model, seen = _on_dask(store, prepared, choice, ways, skip_bad)
     else:
-        memory = of_machine() // 2 if memory is None else as_bytes(memory)
-        itemsize = 8 if facts.dtype == "float64" else 4
-        most = rows_to_choose_on(memory, facts.dimension, itemsize, min(CHOSEN_ON, max(1, facts.count)))
+        memory = budget(memory)
+        at_most = min(CHOSEN_ON, max(1, facts.count))
+        most = rows_to_choose_on(memory, facts.dimension, facts.itemsize, at_most)
         plan = Plan(pairs, memory, scratch, random_state, skip_bad, progress)
         with gathered(source, plan) as objects:
             seen, sample = objects.seen, objects.some(most)
@@ -106,17 +106,14 @@ def learn_large(
 
 
 def _on_dask(
-    store: Store, prepared: Any, choice: "Choice", asked: tuple[Any, ...], skip_bad: bool
+    store: Store, prepared: Any, choice: "Choice", ways: Ways, skip_bad: bool
 ) -> tuple[Repair, Survey]:
     """The same on Dask: chosen by one worker, learned by all."""
-    pairs, seed, scratch, progress = asked
     state = store.state()
     objects = blocks_of_store(store, choice.label, prepared, skip_bad=skip_bad)
     seen = survey(objects)
-    model: Repair = some(objects, seen, CHOSEN_ON, seed, choose, choice, seen.n)
-    folder = None if scratch is None else scratch.absolute()
+    model: Repair = some(objects, seen, CHOSEN_ON, ways.seed, choose, choice, seen.n)
     lesson = model.mover._lesson(seen.mean)
-    ways = Ways(pairs, seed, folder, None, progress)
     model.mover._fit_sums(seen, learn_seen(objects, seen, lesson, ways))
     if store.state() != state:
         raise OSError(f"{store.name} changed while it was read. Start again.")
@@ -144,10 +141,7 @@ def choose(sample: Sequence[Drawn], choice: Choice, n: int) -> Repair:
     model.facts["data"]["fingerprint"] = fingerprint_of(n, every)
     for figure in model.facts["figures"]:
         figure["measure"] += f", on a sample of {len(X):,}"
-    chosen = clone(model.mover)
-    if isinstance(chosen, MoveLabeled):
-        chosen.set_params(keep_moments=True)
-    return replace(model, mover=chosen)
+    return replace(model, mover=clone(model.mover))
 
 
 def _tell(model: Repair, seen: Survey, seconds: float) -> None:

@@ -13,7 +13,7 @@ from ..distributed import learn as on_dask
 from ..movers import Mover
 from ..stores.opening import open_store
 from ..stores.store import Store
-from .memory import as_bytes, of_machine
+from .memory import budget
 from .sampling import check_max_pairs
 from .sources import Arrays, OfStore
 from .stream import Gathered, Plan, Source, gathered
@@ -86,7 +86,7 @@ def fit_large(
     source = source_of(X, y)
     plan = Plan(
         check_max_pairs(max_pairs, source.n_columns),
-        of_machine() // 2 if memory is None else as_bytes(memory),
+        budget(memory),
         None if scratch is None else Path(scratch),
         seed,
         skip_bad,

@@ -4,6 +4,7 @@ A part is some classes, whole. A class that is too large for one part is cut int
 their targets chunk by chunk, and what was found is merged.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -158,14 +159,20 @@ class Near(NamedTuple):
 
     def joined(self, other: "Near") -> "Near":
         """The nearest of both; of equal ones the first in the class."""
-        k = self.squared.shape[1]
-        squared, rank, z = (np.concatenate(pair, axis=1) for pair in zip(self, other, strict=True))
-        order = np.lexsort((rank, squared), axis=1)[:, :k]
-        return Near(
-            np.take_along_axis(squared, order, axis=1),
-            np.take_along_axis(rank, order, axis=1),
-            np.take_along_axis(z, order[:, :, None], axis=1),
-        )
+        return Near(*nearest_of_all([self, other]))
+
+
+def nearest_of_all(found: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The k nearest of what was found in several places, with all that is told of them.
+
+    Parameters
+    ----------
+    found : of each place, arrays of shape (m, k) or (m, k, …): squared distances, numbers that decide between
+        equal ones, and others
+    """
+    told = [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
+    order = np.lexsort((told[1], told[0]), axis=1)[:, : found[0][0].shape[1]]
+    return [np.take_along_axis(own, order[(..., *(None,) * (own.ndim - 2))], axis=1) for own in told]
 
 
 def nearest_in_chunk(x: np.ndarray, ranks: np.ndarray, chunk: np.ndarray, first: int, k: int) -> Near:

@@ -33,6 +33,11 @@ def as_bytes(memory: Any) -> int:
     return int(memory)
 
 
+def budget(memory: Any = None) -> int:
+    """Bytes that may be used: as given, or half of what the machine has."""
+    return of_machine() // 2 if memory is None else as_bytes(memory)
+
+
 def _told(memory: int) -> str:
     return f"{memory / 1e6:,.0f} MB" if memory >= 10**6 else f"{memory:,} bytes, without a unit as 2GB"
 

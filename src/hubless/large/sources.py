@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..arrays import float_type
 from ..stores.store import Facts, Store, StoreError
 from .stream import Source
 from .survey import Block
@@ -33,8 +34,8 @@ class Arrays(Source):
             raise ValueError(f"y must have one label per row of X; got {told} for {len(X):,} rows.")
         self.X, self.y, self.name = X, y, name
         self.n_rows, self.n_columns = X.shape
-        self.dtype = np.float32 if X.dtype in (np.float16, np.float32) else np.float64
-        self.itemsize = np.dtype(self.dtype).itemsize
+        self.dtype = float_type(X.dtype)
+        self.itemsize = self.dtype.itemsize
 
     def parts(self, size: int) -> Iterator[tuple[str, Callable[[], Iterable[Block]]]]:
         for start in range(0, len(self.X), size):
@@ -70,7 +71,7 @@ class OfStore(Source):
             told = ", ".join(facts.columns) or "none; give a table of items"
             raise StoreError(f"{store.name} has no column {label!r}; it has {told}.")
         self.n_columns, self.n_rows = facts.dimension, facts.count
-        self.itemsize = 8 if facts.dtype == "float64" else 4
+        self.itemsize = facts.itemsize
 
     @staticmethod
     def facts_of(store: Store) -> Facts:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from ..progress import bar_of
 from ..stores.switch import locked
 from .checkpoints import Checkpoints, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk, taught_in
@@ -59,8 +59,7 @@ class Plan(NamedTuple):
     progress: bool | None  # None shows a bar on a terminal
 
     def bar(self, total: int | None, what: str) -> Any:
-        hidden = None if self.progress is None else not self.progress
-        return tqdm(total=total, unit=" rows", unit_scale=True, desc=f"{what:6}", disable=hidden, leave=False)
+        return bar_of(self.progress, total, unit=" rows", unit_scale=True, desc=f"{what:6}")
 
 
 @contextmanager

@@ -252,7 +252,7 @@ def survey_all(
 
         try:
             seen = survey_part(counted(), n_columns, look)
-            _check_kind(whole, seen, name)
+            check_kind(kind_of(whole), seen, name)
             whole.add(seen)
         except (OSError, ValueError) as error:
             whole.leave_out(name, error)
@@ -266,8 +266,12 @@ def refused(whole: Survey) -> BadPart:
     return BadPart(f"{whole.skipped[-1].why} Bad parts can be left out: skip_bad=True, --skip-bad.")
 
 
-def _check_kind(whole: Survey, seen: Survey, name: str) -> None:
+def kind_of(seen: Survey) -> bool | None:
+    """Whether labels are texts; None where there are none."""
+    return next((isinstance(label, str) for label in seen.counts), None)
+
+
+def check_kind(kind: bool | None, seen: Survey, name: str) -> None:
     """Refuse texts as labels where there were numbers before, and numbers where there were texts."""
-    kinds = {isinstance(next(iter(own.counts)), str) for own in (whole, seen) if own.counts}
-    if len(kinds) > 1:
+    if None not in (kind, kind_of(seen)) and kind_of(seen) != kind:
         raise BadPart(f"Unknown label type: {name} has other labels than those before it: texts, or numbers.")

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import float_type
 from ..stores.store import need
 from .checkpoints import Checkpoints, content_of, key_of
 from .lesson import Lesson, Near, Sums, Taught, learn_classes, learn_found, nearest_in_chunk, taught_in
 from .plan import Bins
 from .sampling import Draw, Drawn, Sample
-from .survey import BadPart, Block, Look, Survey, clean, codes_of, survey_part
+from .survey import BadPart, Block, Look, Survey, check_kind, clean, codes_of, survey_part
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,12 @@ class Rows(NamedTuple):
 
 
 def floats(X: Any) -> np.ndarray:
-    """Numbers as they are computed with: float32 stays, float16 becomes it, all else becomes float64."""
+    """Numbers as they are computed with; ValueError for what is none."""
     X = np.asarray(X)
     if X.dtype.kind not in "fiubO":
         raise ValueError(f"vectors are real numbers; got {X.dtype}.")
     try:
-        return X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64, copy=False)
+        return X.astype(float_type(X.dtype), copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"vectors are real numbers; {error}.") from error
 
@@ -75,23 +76,18 @@ def look_at(block: Block, n_columns: int, look: Look) -> Survey:
         return seen
 
 
-def kind_of(seen: Survey) -> bool | None:
-    """Whether the labels of a block are texts; None where it has none."""
-    return next((isinstance(label, str) for label in seen.counts), None)
-
-
 def first_kind(kinds: list[bool | None]) -> bool | None:
     return next((kind for kind in kinds if kind is not None), None)
 
 
 def of_kind(seen: Survey, kind: bool | None, name: str) -> Survey:
     """What was seen of a block; it is told as left out where its labels are of another kind."""
-    if kind_of(seen) in (None, kind):
-        return seen
-    left_out = Survey(seen.n_columns)
-    told = f"Unknown label type: {name} has other labels than those before it: texts, or numbers."
-    left_out.leave_out(name, BadPart(told))
-    return left_out
+    try:
+        check_kind(kind, seen, name)
+    except BadPart as error:
+        seen = Survey(seen.n_columns)
+        seen.leave_out(name, error)
+    return seen
 
 
 def add_surveys(surveys: list[Survey]) -> Survey:

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..hubness import Hubness, of_occurrence
 from ..neighbors import check_neighbors
-from ..ranking import differences
+from ..ranking import differences, without
 from ..topk import search
 from ..vote import distance_weights, probabilities, vote
+from .lesson import nearest_of_all
 from .tasks import floats
 
 
@@ -50,26 +51,15 @@ def _finite(X: Any, name: str) -> np.ndarray:
 
 def top_of_all(found: Sequence[Top]) -> Top:
     """The nearest of several blocks; of equal ones that of the lower number."""
-    squared = np.concatenate([top.squared for top in found], axis=1)
-    index = np.concatenate([top.rows for top in found], axis=1)
-    order = np.lexsort((index, squared), axis=1)[:, : found[0].squared.shape[1]]
-    codes = None
-    if found[0].codes is not None:
-        codes = np.take_along_axis(np.concatenate([top.codes for top in found], axis=1), order, axis=1)
-    return Top(np.take_along_axis(squared, order, axis=1), np.take_along_axis(index, order, axis=1), codes)
+    squared, rows, *codes = nearest_of_all([[part for part in top if part is not None] for top in found])
+    return Top(squared, rows, codes[0] if codes else None)
 
 
 def without_self(top: Top, first: int) -> Top:
     """One neighbour less of each query: itself, an object with its number, or else the last."""
     own = first + np.arange(len(top.rows))
-    last = np.arange(top.rows.shape[1]) == top.rows.shape[1] - 1
-    drop = top.rows == own[:, None]
-    drop |= ~drop.any(axis=1)[:, None] & last
-    m, k = top.rows.shape
-    squared, rows, codes = (None if part is None else part[~drop].reshape(m, k - 1) for part in top)
-    assert squared is not None
-    assert rows is not None
-    return Top(squared, rows, codes)
+    squared, rows = (without(np, part, top.rows, own) for part in (top.squared, top.rows))
+    return Top(squared, rows, None if top.codes is None else without(np, top.codes, top.rows, own))
 
 
 def distances_of(top: Top, dtype: Any) -> np.ndarray:

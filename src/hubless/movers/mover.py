@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, is_dask, namespace
 from ..devices import host_like, to_device, to_host
-from ..distributed.learn import Ways, blocks_of, learn_seen, survey
+from ..distributed.learn import Ways, blocks_of, learn
 from ..distributed.search import asked, moved
 from ..inputs import (
     check_class_numbers,
@@ -190,15 +190,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _learn_on_dask(self, X: Any, y: Any) -> Survey:
         objects = blocks_of(X, y)
-        self._lesson(np.zeros(objects.n_columns))  # refuses what cannot be learned so before anything is read
-        seen = survey(objects)
-        self._learn_seen_on_dask(objects, seen)
+        seen, sums = learn(objects, self._lesson, Ways(check_max_pairs("auto", objects.n_columns)))
+        self._fit_sums(seen, sums)
         self._keep_names(X)
         return seen
-
-    def _learn_seen_on_dask(self, objects: Any, seen: Survey) -> None:
-        ways = Ways(check_max_pairs("auto", objects.n_columns))
-        self._fit_sums(seen, learn_seen(objects, seen, self._lesson(seen.mean), ways))
 
     def _keep_names(self, X: Any) -> None:
         """Keep the names of the columns of a data frame, where all are texts, as scikit-learn does."""

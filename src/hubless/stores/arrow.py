@@ -88,6 +88,10 @@ class ArrowFile(FileStore):
                 batch_size=size, columns=columns, row_groups=groups, use_threads=False
             )
 
+    def _group_lengths(self) -> list[int]:
+        with self._parquet() as file:
+            return [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+
     def _parquet(self) -> Any:
         parquet = need("pyarrow.parquet", "files")
         return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGE)
@@ -96,10 +100,8 @@ class ArrowFile(FileStore):
         """Of Parquet, groups of rows as they were written: less than one cannot be read alone."""
         if self.path.suffix.lower() != ".parquet":
             return super().spans(size)
-        with self._parquet() as file:
-            lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         found, start, end = [], 0, 0
-        for length in lengths:
+        for length in self._group_lengths():
             if end > start and end + length - start > size:
                 found.append((start, end))
                 start = end
@@ -111,8 +113,7 @@ class ArrowFile(FileStore):
             return super().read_span(start, last, columns)
         dimension = self.facts().dimension
         self._columns(columns, slice(0, 0))  # refuses those that are not there
-        with self._parquet() as file:
-            lengths = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        lengths = self._group_lengths()
         ends = np.cumsum(lengths)
         groups = np.flatnonzero((ends > start) & (ends - lengths < last)).tolist()
         batches = list(self._stream([self._column, *columns], ROWS, groups)) if groups else []

@@ -198,16 +198,14 @@ class Parts(FileStore):
         return [self.kinds[file.suffix.lower()](file, **options) for file in files]
 
     def _open(self) -> Rows:
-        opened = [part._opened() for part in self.parts()]
-        dimensions = {rows.facts.dimension for rows in opened}
-        if len(dimensions) != 1:
-            odd = min(
-                opened, key=lambda rows: [own.facts.dimension for own in opened].count(rows.facts.dimension)
-            )
-            name = self.parts()[opened.index(odd)].path.name
+        parts = self.parts()
+        opened = [part._opened() for part in parts]
+        widths = [rows.facts.dimension for rows in opened]
+        if len(set(widths)) != 1:
+            odd = min(range(len(parts)), key=lambda i: widths.count(widths[i]))
             raise StoreError(
-                f"the parts in {self.path} have vectors of {sorted(dimensions)} columns; {name} has "
-                f"{odd.facts.dimension}. Repair or remove it."
+                f"the parts in {self.path} have vectors of {sorted(set(widths))} columns; "
+                f"{parts[odd].path.name} has {widths[odd]}. Repair or remove it."
             )
         ends = np.cumsum([0] + [rows.facts.count for rows in opened])
         first = opened[0].facts

@@ -87,6 +87,11 @@ class Facts:
     columns: tuple[str, ...] = ()  # what `batches` can be asked for, besides ids and vectors
     is_exact: bool = True  # whether the vectors that it gives are those that were put in: not if quantised
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number as it is computed with: half precision becomes single."""
+        return 8 if self.dtype == "float64" else 4
+
 
 @dataclass(frozen=True)
 class Mark:
