@@ -2,11 +2,11 @@ import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { isThumbnail } from "./data.js";
 import { count, percent } from "./format.js";
 
-/** Section 4: the greatest hubs, one card each. */
+/** Section 4: the busiest items, one card each, whether they are hubs or not. */
 export const renderCards = (section, figures, details, page) => {
   const hubs = details.hubs ?? [];
   if (hubs.length === 0) {
-    section.append(element("p", {}, "No item is a hub here: none is found much more often than the others."));
+    section.append(element("p", {}, "No query finds any item."));
     return;
   }
   const largest = Math.max(1, ...hubs.map((hub) => Math.max(hub.before, hub.after)));
@@ -40,7 +40,7 @@ const card = (hub, largest, k, page) =>
       ...bar("after", hub.after, largest, k),
     ),
     wrongShare(hub),
-    captured(hub.queries ?? []),
+    findingQueries(hub.queries ?? []),
     hub.place >= 0 && page.map
       ? element(
           "button",
@@ -74,13 +74,13 @@ const wrongShare = (hub) => {
   );
 };
 
-const captured = (queries) =>
+const findingQueries = (queries) =>
   queries.length === 0
     ? null
     : element(
         "div",
         { class: "captured" },
-        element("h4", {}, "Queries that it captured"),
+        element("h4", {}, "Queries that find it"),
         element("ul", {}, ...queries.map(queryLine)),
       );
 

@@ -17,9 +17,10 @@ export const renderChanged = (section, figures, details) => {
     element(
       "p",
       {},
-      `${plural(totals.broken ?? 0, "query", "queries")} broken, ` +
-        `${count(totals.fixed ?? 0)} fixed; ${count(totals.unchanged_right ?? 0)} were and stay right, ` +
-        `${count(totals.unchanged_wrong ?? 0)} were and stay wrong.`,
+      `${plural(totals.broken ?? 0, "query is", "queries are")} broken, ` +
+        `${count(totals.fixed ?? 0)} fixed; ${count(totals.unchanged_right ?? 0)} are right before and ` +
+        `after, ${count(totals.unchanged_wrong ?? 0)} wrong before and after.` +
+        sampleWords(all, totals),
     ),
   );
   if (all.length === 0) return;
@@ -39,6 +40,10 @@ export const renderChanged = (section, figures, details) => {
   section.append(controls(all, change), line, list, more);
   show();
 };
+
+/** Python lists at most a hundred queries of each kind. */
+const sampleWords = (all, { broken = 0, fixed = 0 }) =>
+  all.length < broken + fixed ? ` ${count(all.length)} of the ${count(broken + fixed)} are listed.` : "";
 
 const controls = (all, change) => {
   const labels = [
@@ -90,18 +95,18 @@ const matches = (query, filter) => {
 };
 
 const showList = (all, filter, { line, list, more }) => {
-  const found = all.filter((query) => matches(query, filter));
-  const shown = found.slice(0, filter.shown);
-  const broken = found.filter((query) => query.status === "broken").length;
+  const matching = all.filter((query) => matches(query, filter));
+  const shown = matching.slice(0, filter.shown);
+  const broken = matching.filter((query) => query.status === "broken").length;
   line.textContent =
-    found.length === 0
+    matching.length === 0
       ? "No query matches."
-      : `${plural(found.length, "query", "queries")} ` +
-        `(${count(broken)} broken, ${count(found.length - broken)} fixed), ` +
+      : `${plural(matching.length, "query", "queries")} ` +
+        `(${count(broken)} broken, ${count(matching.length - broken)} fixed), ` +
         `${count(shown.length)} shown.`;
   list.replaceChildren(...shown.map(changedQuery));
-  more.hidden = shown.length >= found.length;
-  more.textContent = `Show ${Math.min(STEP, found.length - shown.length)} more`;
+  more.hidden = shown.length >= matching.length;
+  more.textContent = `Show ${Math.min(STEP, matching.length - shown.length)} more`;
 };
 
 const changedQuery = (query, place) => {
@@ -127,7 +132,7 @@ const changedQuery = (query, place) => {
   );
 };
 
-/** Class of the query and what it was answered; nothing where queries have no classes. */
+/** Class of the query and the classes it was given; nothing where queries have no classes. */
 const answers = (query, label) => [
   label === null ? null : element("span", {}, "class ", userWord(label, 40)),
   query.before?.answer

@@ -1,7 +1,7 @@
 import { axisY, gridY, plot, pointer, tip } from "@observablehq/plot";
 import { element } from "./dom.js";
 
-/** Lines of the two states: told apart by dashes too, not by colour alone. */
+/** Lines of the two states, which differ by dashes too, not by colour alone. */
 export const STROKES = {
   before: { stroke: "var(--before)", strokeWidth: 2.25, strokeDasharray: "7 3" },
   after: { stroke: "var(--after)", strokeWidth: 2.25 },
@@ -86,7 +86,7 @@ export const hover = (data, { x, y, title, nearest = pointer, ...others }) =>
     }),
   );
 
-/** A colour of the page mixed with the empty colour; `share` 0…1. CSS mixes, so that themes just work. */
+/** A colour of the page mixed with the empty colour; `share` 0…1. CSS mixes them, so that light and dark need no second drawing. */
 export const shade = (share, name = "--heat") =>
   `color-mix(in oklab, var(${name}) ${Math.round(100 * share)}%, var(--empty))`;
 
@@ -125,7 +125,7 @@ export const logAxis = (ticks, text, label) => [
   axisY(ticks, { text, label, labelArrow: false }),
 ];
 
-/** Moves label positions (pixels) apart, so that none lies on another and none below `lowest`. */
+/** Moves label positions (pixels) apart, so that none is on another and none below `lowest`. */
 export const spread = (positions, gap, lowest) => {
   const order = positions.map((at, place) => ({ at, place })).sort((a, b) => a.at - b.at);
   order.forEach((label, rank) => {

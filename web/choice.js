@@ -7,11 +7,11 @@ import { moverChart } from "./movers.js";
 // The share of colour in the best cell: more, and the numbers in the cells would be hard to read.
 const STRONGEST = 0.42;
 
-/** Section 8: the score surface, all movers that were tried, time spent. */
+/** Section 8: scores over λ and k, all movers that were tried, time spent. */
 export const renderChoice = (section, figures) => {
   const { choice } = figures;
   if (!choice) {
-    section.append(element("p", {}, "How the mover was chosen is not known here."));
+    section.append(element("p", {}, "It is not known how the mover was chosen."));
     return;
   }
   section.append(element("p", { dir: "auto" }, choice.words ?? ""));
@@ -21,7 +21,7 @@ export const renderChoice = (section, figures) => {
       element(
         "p",
         { class: "note" },
-        "There is no λ × k surface: the mover has no such settings, or they were given.",
+        "There are no scores over λ and k: the mover has no such settings, or they were given.",
       ),
     );
   if (choice.movers?.length) moverChart(section, choice.movers);

@@ -1,4 +1,4 @@
-// Wrong answers of class × class: which pairs there are, which are worst, in which order classes lie.
+// Wrong answers of class × class: which pairs there are, which are worst, in which order classes are drawn.
 
 /**
  * @typedef {{from: number, to: number, before: number, after: number}} Pair
@@ -32,7 +32,7 @@ export const worstClasses = (pairs, size, limit) => {
 };
 
 /**
- * Orders classes so that those that are confused lie side by side: each next one is the class that the
+ * Orders classes so that those that are confused are side by side: each next one is the class that the
  * latest ones are confused with most; how much a class counts halves with every step.
  * @param {Pair[]} pairs
  * @param {number[]} classes the worst first

@@ -9,7 +9,7 @@ export const readFigures = () => JSON.parse(document.getElementById("figures").t
 export const readDetails = async () => {
   if (typeof DecompressionStream === "undefined")
     throw new Error(
-      "this browser has no DecompressionStream to unpack them; those of 2023 or later have one",
+      "this browser has no DecompressionStream to unpack them; browsers since 2023 have it",
     );
   try {
     const packed = bytesOf(document.getElementById("details").textContent.trim());
@@ -22,7 +22,7 @@ export const readDetails = async () => {
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-// {"type": "u16", "data": base64} stands for a typed array. All browsers that run this are little endian.
+// {"type": "u16", "data": base64} is a typed array. All browsers that run this are little endian.
 const withArrays = (key, value) => {
   if (value === null || typeof value !== "object" || typeof value.data !== "string") return value;
   return Object.hasOwn(ARRAYS, value.type) ? new ARRAYS[value.type](bytesOf(value.data).buffer) : value;
@@ -30,5 +30,5 @@ const withArrays = (key, value) => {
 
 const IMAGE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/;
 
-/** Only pictures that Python packed: anything else is not put into an address. */
+/** Whether it is a picture that Python packed: nothing else becomes the address of a picture. */
 export const isThumbnail = (address) => typeof address === "string" && IMAGE.test(address);

@@ -30,7 +30,7 @@ export const pictureOf = (address, alt) =>
     onload: ({ target }) => target.classList.toggle("pixels", target.naturalHeight < TINY),
   });
 
-/** The first `length` code points of a text, with an ellipsis where some are left out. */
+/** The first `length` code points of a text, with an ellipsis where it is longer. */
 export const cut = (text, length) => {
   // A code point has at most two units: the slice bounds the work for very long texts.
   const points = [...String(text).slice(0, 2 * length + 2)];
@@ -110,7 +110,7 @@ export const table = (columns, rows) =>
     ),
   );
 
-/** Content that is folded until it is asked for. */
+/** Content that is folded until it is opened. */
 export const folded = (title, ...children) =>
   element("details", {}, element("summary", {}, title), ...children);
 

@@ -5,6 +5,7 @@ const SPACE = "\u00a0";
 const fixed = (value, digits) =>
   value
     .toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    .replace(/^-(?=[0.]+$)/, "") // −0.001 is 0.00 here
     .replace("-", MINUS);
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);
@@ -16,7 +17,7 @@ export const count = (value) => (known(value) ? fixed(value, 0) : "unknown");
 export const percent = (value, digits = 1) =>
   known(value) ? `${fixed(100 * value, digits)}${SPACE}%` : "unknown";
 
-/** Three figures or so of any number: 1234, 12.3, 1.23, 0.0123, 1.2e-7. */
+/** About three digits of any number: 1234, 12.3, 1.23, 0.0123, 1.2e-7. */
 export const number = (value) => {
   if (!known(value)) return "unknown";
   const size = Math.abs(value);
@@ -28,7 +29,7 @@ export const number = (value) => {
   return size >= 0.1 ? fixed(value, 2) : Number(value.toPrecision(2)).toString().replace("-", MINUS);
 };
 
-/** A number without figures that say nothing: 1, 0.5, 0.001. */
+/** A number without digits that say nothing: 1, 0.5, 0.001. */
 export const short = (value) =>
   known(value) ? String(Number(value.toPrecision(3))).replace("-", MINUS) : "unknown";
 
@@ -54,7 +55,8 @@ export const changeInForm = (change, form) => {
 /** 0.12 → 0.12 s; 3.14 → 3.1 s; 95 → 1 min 35 s */
 export const duration = (seconds) => {
   if (!known(seconds)) return "not measured";
-  if (seconds >= 60) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  if (seconds >= 60) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${seconds >= 1 ? fixed(seconds, 1) : number(seconds)}${SPACE}s`;
 };
 

@@ -17,8 +17,8 @@ export const renderClasses = (section, figures) => {
         "p",
         {},
         classes
-          ? "There is only one class, so none can be taken for another."
-          : "The queries of this set have relevant items, not classes, so no class can be taken for another.",
+          ? "There is only one class, so no classes can be confused."
+          : "These queries have relevant items, not classes, so no classes can be confused.",
       ),
     );
     return;
@@ -57,7 +57,7 @@ const buildHeatmap = (section, state) => {
     legend,
     caption:
       "A row is the true class of the queries, a column the class that they were given. Classes that are " +
-      "confused lie side by side. Point at a cell to see its names.",
+      "confused are side by side. Point at a cell to see its classes.",
   });
   row.append(list);
   const show = () => {
@@ -136,7 +136,7 @@ const cellsOf = ({ pairs, orders, extent, view }) => {
     .map((pair) => ({ ...pair, row: at.get(pair.from), column: at.get(pair.to) }));
 };
 
-/** Where a heat map of `size` classes lies: with names on its axes if there is room for letters. */
+/** Margin and side of a heat map of `size` classes: with names on its axes if there is room for letters. */
 const layout = (size, width) => {
   const whole = Math.min(width, 700);
   const roomy = Math.min(190, Math.round(0.3 * width));

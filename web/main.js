@@ -12,8 +12,8 @@ import { renderSummary } from "./summary.js";
 import { renderWhy } from "./why.js";
 
 /**
- * The sections in their order. `packed`: needs the details. `lead` is one sentence, given N10 by its name.
- * A render function gets (section, figures, details, page); `page.map` is there after the map.
+ * The sections in their order. `packed`: needs the details. `lead` makes one sentence, given the name of N10.
+ * A render function gets (section, figures, details, page); `page.map` is set by the section of the map.
  */
 const SECTIONS = [
   { id: "summary", short: "Summary", render: renderSummary },
@@ -23,7 +23,7 @@ const SECTIONS = [
     title: "How often every item is returned",
     render: renderSkyline,
     lead: (n) =>
-      `${n} of every item, sorted: hubs tower at the left, items that no query finds lie on the floor.`,
+      `${n} of every item, sorted: hubs are at the left, items that no query finds at the bottom right.`,
   },
   {
     id: "map",
@@ -32,23 +32,23 @@ const SECTIONS = [
     render: placeMap,
     packed: true,
     lead: (n) =>
-      `Every dot is a stored item, as large as its ${n}; the slider moves the items from before to after.`,
+      `Each dot is a stored item, its area shows its ${n}; the slider moves them from before to after.`,
   },
   {
     id: "hubs",
     short: "Hubs",
-    title: "The greatest hubs",
+    title: "The busiest items",
     render: renderCards,
     packed: true,
     lead: (n) =>
-      `The items with the largest ${n} before moving, and queries that they captured, wrong ones first.`,
+      `The items with the largest ${n} before moving, and queries that find them, wrong answers first.`,
   },
   {
     id: "classes",
     short: "Classes",
-    title: "Who steals from whom",
+    title: "Which classes are confused",
     render: renderClasses,
-    lead: () => "Which class is taken for which, before and after.",
+    lead: () => "How often queries of one class are given another, before and after.",
   },
   {
     id: "changed",
@@ -56,7 +56,9 @@ const SECTIONS = [
     title: "Broken and fixed queries",
     render: renderChanged,
     packed: true,
-    lead: () => "Moving repairs some queries and breaks others; the broken ones come first.",
+    lead: () =>
+      "Broken queries are answered correctly before and not after, fixed ones the other way round. " +
+      "The broken ones come first.",
   },
   {
     id: "why",
@@ -64,8 +66,8 @@ const SECTIONS = [
     title: "Why hubs come and go",
     render: renderWhy,
     lead: () =>
-      "In many dimensions items near the mean are near to everything, and become hubs; the less stored " +
-      "items vary beside queries, the less that counts. What this data shows of it:",
+      "In many dimensions, items near the mean are near to everything and become hubs. The less the stored " +
+      "items vary compared with the queries, the weaker this effect. In this data:",
   },
   {
     id: "choice",
@@ -79,7 +81,8 @@ const SECTIONS = [
     short: "Apply",
     title: "Apply and roll back",
     render: renderApply,
-    lead: () => "The commands that put the move into service and take it back.",
+    lead: () =>
+      "How to switch to the moved items and back, if that is advised; where the figures come from.",
   },
 ];
 
@@ -138,7 +141,7 @@ const start = async () => {
   if (location.hash.length > 1) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 };
 
-// Paper cannot be unfolded: the measures, notes and neighbours that are listed are printed open.
+// Folded parts cannot be opened on paper: measures, notes and neighbours are printed open.
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("#summary > details, #changed details")) part.open = true;
 });

@@ -1,4 +1,4 @@
-// The drawn map: picks a renderer, draws when something changed, knows what lies under the pointer.
+// The drawn map: picks a renderer, draws when something changed, knows which item is under the pointer.
 
 import { createCanvas } from "./map_canvas.js";
 import { drawOverlay } from "./map_overlay.js";
@@ -42,7 +42,7 @@ export class DrawnMap {
     matches: [],
   };
   #size = { width: 1, height: 1, ratio: 1 };
-  #asked = 0; // id of the frame that was asked for
+  #pending = 0; // id of the frame that was requested
   #stale = true; // colours must be painted again
   #printing = false;
   #frames = 0;
@@ -50,16 +50,16 @@ export class DrawnMap {
   #theme = readTheme();
   #colours;
   #renderer;
-  #told;
+  #drawn;
 
   /**
    * @param host an empty element that the map fills
-   * @param told called after every frame with the state and what was drawn
+   * @param drawn called after every frame with the state and what was drawn
    */
-  constructor(host, model, told) {
+  constructor(host, model, drawn) {
     this.host = host;
     this.model = model;
-    this.#told = told;
+    this.#drawn = drawn;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "map-dots";
     host.append(this.canvas);
@@ -73,7 +73,7 @@ export class DrawnMap {
     return this.state.morph >= 0.5;
   }
 
-  /** Takes changes of the state, finds the rays anew where needed, and asks for a frame. */
+  /** Takes changes of the state, finds the rays again where needed, and requests a frame. */
   set(changes) {
     const { after } = this;
     const { selected } = this.state;
@@ -165,7 +165,7 @@ export class DrawnMap {
   }
 
   #request() {
-    this.#asked ||= requestAnimationFrame(() => this.#draw());
+    this.#pending ||= requestAnimationFrame(() => this.#draw());
   }
 
   #frame() {
@@ -187,8 +187,8 @@ export class DrawnMap {
   }
 
   #draw() {
-    cancelAnimationFrame(this.#asked);
-    this.#asked = 0;
+    cancelAnimationFrame(this.#pending);
+    this.#pending = 0;
     if (this.#stale) {
       this.#visible = paintItems(this.model, this.#theme, this.state, ...this.#colours);
       this.#renderer.recolour();
@@ -198,7 +198,7 @@ export class DrawnMap {
     const marked = this.state.selected >= 0 || this.state.matches.length > 0;
     this.#renderer.draw(frame, marked ? (context) => drawOverlay(context, frame, this) : null);
     this.#frames += 1;
-    this.#told({
+    this.#drawn({
       ...this.state,
       frames: this.#frames,
       visible: this.#visible,

@@ -5,7 +5,7 @@ const STEP = 4; // radii are rounded to a quarter of a pixel, so that stamps can
 
 /**
  * Coverage (0…256) of a shape's pixels; `inside` is the depth of a pixel in the shape.
- * starts and ends tell where each row is not empty: the corners of a disc cost nothing.
+ * starts and ends are where each row is not empty: the corners of a disc cost nothing.
  */
 const stamp = (half, inside) => {
   const width = 2 * half + 1;
@@ -54,7 +54,7 @@ const createPaper = () => {
     words.fill(0xff000000 | (blue << 16) | (green << 8) | red);
   };
 
-  /** Blends red and blue at once: they lie 16 bits apart, so that they cannot spill over. */
+  /** Blends red and blue at once: they are 16 bits apart, so that they cannot spill over. */
   const press = ({ half, width, cover, starts, ends }, centreX, centreY, even, green, opacity) => {
     const left = Math.round(centreX) - half;
     const top = Math.round(centreY) - half;
@@ -91,7 +91,7 @@ const drawQueries = (paper, { queries }, { view, ratio, reach, theme, queryOpaci
   }
 };
 
-/** One long loop over plain numbers: with 50,000 items a call or an object for each would be felt. */
+/** One long loop over plain numbers: with 50,000 items a call or an object for each would be slow. */
 const drawItems = (paper, discOf, { items, order, count }, [colours0, colours1], frame) => {
   const { x0, y0, x1, y1, n0, n1 } = items;
   const { ratio, morph, growth, least, most, fade, rim } = frame;
@@ -102,7 +102,7 @@ const drawItems = (paper, discOf, { items, order, count }, [colours0, colours1],
     const place = order[rank];
     const at = 4 * place;
     const alpha = colours0[at + 3] * stay + colours1[at + 3] * morph;
-    const left = alpha < frame.faint; // out by a filter: a faint speck
+    const left = alpha < frame.faint; // excluded by a filter: a faint dot
     const wanted = left ? least : growth * Math.sqrt(n0[place] * stay + n1[place] * morph);
     const radius = Math.min(most, Math.max(least, wanted));
     const x = (originX + (x0[place] * stay + x1[place] * morph) * scale) * ratio;

@@ -79,7 +79,7 @@ const classList = (names, change) => {
   return choice;
 };
 
-/** A box that completes names; a name that is not there filters nothing and is marked. */
+/** A box that completes names; an unknown name filters nothing and is marked. */
 const classBox = (names, change) => {
   const box = element("input", {
     type: "search",
@@ -121,7 +121,7 @@ export const createControls = (model, change) => {
       shown === model.count ? plural(shown, "item") : `${count(shown)} of ${plural(model.count, "item")}`;
     if (visible.textContent !== words) visible.textContent = words;
   };
-  const hubs = `Only hubs (${model.measure} from ${count(Math.ceil(model.hubFloor))})`;
+  const hubs = `Only hubs (${model.measure} ≥ ${count(Math.ceil(model.hubFloor))})`;
   const row = element(
     "div",
     { class: "map-filters" },

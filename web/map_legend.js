@@ -45,8 +45,8 @@ const classEntries = (model) => {
           12,
           ...CLASS_COLOURS.map((fill, place) => shape("circle", { cx: 6 + 11 * place, cy: 6, r: 4.5, fill })),
         ),
-        `${CLASS_COLOURS.length} colours in turn for ${count(model.names.length)} classes; ` +
-          "point at an item for its class",
+        `${CLASS_COLOURS.length} colours, repeated, for ${count(model.names.length)} classes; ` +
+          "point at an item to see its class",
       ),
     ];
   }
@@ -56,7 +56,7 @@ const classEntries = (model) => {
 const colours = (model, by) => {
   if (by === "class") return classEntries(model);
   if (by === "wrong") return [band("map-band-wrong", "all answers right", "all wrong")];
-  return [band("map-band-hubs", "item", `hub (${model.measure} from ${count(Math.ceil(model.hubFloor))})`)];
+  return [band("map-band-hubs", "item", `hub (${model.measure} ≥ ${count(Math.ceil(model.hubFloor))})`)];
 };
 
 const marks = () => [
@@ -68,7 +68,7 @@ const marks = () => [
       shape("path", { d: "M1 6H28", class: "map-ray" }),
       shape("circle", { cx: 29, cy: 6, r: 2.2, class: "map-ray-end" }),
     ),
-    "captured query, right answer",
+    "query that finds the selected item, right answer",
   ),
   entry(
     picture(
@@ -77,7 +77,7 @@ const marks = () => [
       shape("path", { d: "M1 6H26", class: "map-ray map-ray-wrong", "stroke-dasharray": "5 3" }),
       shape("path", { d: "M26 2.5 33 9.5M33 2.5 26 9.5", class: "map-ray map-ray-wrong" }),
     ),
-    "captured query, wrong answer",
+    "query that finds the selected item, wrong answer",
   ),
 ];
 

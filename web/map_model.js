@@ -8,7 +8,7 @@ const largestOf = (...arrays) => {
   return largest;
 };
 
-const APART = 0.02; // share of the points at either end of an axis that may lie outside of the first view
+const APART = 0.02; // share of the points at either end of an axis that may be outside of the first view
 const WIDER = 2.5; // the first view leaves points out only where this many times the room is needed for them
 
 /** [least, largest] of all values, and of those in the middle with the values in `kept`. */
@@ -102,7 +102,7 @@ export class Model {
     return equal.length ? [...equal, ...found.filter((place) => !equal.includes(place))] : found;
   }
 
-  /** The item's own words, or its id where it has none. */
+  /** The text of an item, or its id where it has none. */
   itemText(place) {
     return this.items.text?.[place] || this.items.id[place];
   }

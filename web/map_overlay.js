@@ -1,4 +1,4 @@
-// Drawn above the dots: rays from the selected item to the queries it captured, and rings.
+// Drawn above the dots: rays from the selected item to the queries that find it, and rings.
 
 import { css } from "./map_paint.js";
 
@@ -28,7 +28,7 @@ const drawEnds = (context, ends, wrong, reach) => {
   else context.fill();
 };
 
-/** Rays of one kind, some in a path: one path of thousands is slow, and crossings should show. */
+/** Rays of one kind, a few in a path: one path of thousands is slow, and crossings should show. */
 const drawRays = (context, [fromX, fromY], ends, colour, wrong) => {
   const crowd = Math.min(1, 12 / Math.sqrt(ends.length + 1)); // many rays are drawn thinner and lighter
   context.strokeStyle = css(colour, 0.3 + 0.5 * crowd);

@@ -22,11 +22,11 @@ export const CLASS_COLOURS = [
   "#b5a000",
   "#8a8f96",
 ];
-/** Opacities, 0…255: plain items let the crowd shine through, hubs do not; FAINT is left out by a filter. */
+/** Opacities, 0…255: plain items are translucent, hubs are not; FAINT is for items that a filter excludes. */
 const PLAIN = 150;
 const FULL = 235;
 const FAINT = 40;
-export const FILTERED = 64; // below it an item is left out
+export const FILTERED = 64; // below this opacity, an item is excluded by a filter
 
 const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 

@@ -1,11 +1,11 @@
-// Beside the map, as ordinary elements: the selected item, or the busiest ones, or what a search found.
+// Beside the map, as ordinary elements: the selected item, or the busiest ones, and the results of a search.
 
 import { isThumbnail } from "./data.js";
 import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { count, percent, plural } from "./format.js";
 import { MOST_RINGS } from "./map_overlay.js";
 
-const LISTED = 50; // captured queries
+const LISTED = 50; // queries that find the selected item
 const RESULTS = 20;
 const BUSIEST = 8;
 const SEARCH_BOX = { type: "search", autocomplete: "off", spellcheck: "false" };
@@ -74,11 +74,11 @@ const capturedList = (model, place, captured, after) => {
   if (found === 0) return [element("h4", {}, `No query finds it ${moment}`)];
   const rest = captured.length > LISTED ? `The first ${LISTED} are listed, wrong answers first.` : null;
   return [
-    element("h4", {}, `Captured ${moment}`),
+    element("h4", {}, `Queries that find it ${moment}`),
     element("p", { class: "map-note" }, drawnWords(found, captured.length), rest ? `. ${rest}` : null),
     element(
       "ul",
-      { class: "map-queries", tabindex: "0", "aria-label": `Queries captured ${moment}` },
+      { class: "map-queries", tabindex: "0", "aria-label": `Queries that find it ${moment}` },
       ...captured.slice(0, LISTED).map((ray) => queryItem(model, ray)),
     ),
   ];
@@ -138,7 +138,7 @@ const overview = (model, choose) => [
     "p",
     { class: "map-note" },
     `${model.measure}: how many queries have the item among their ${model.nearest} nearest, ` +
-      "before → after. Choose one to see the queries it captured.",
+      "before → after. Choose an item to see the queries that find it.",
   ),
   itemButtons(model, model.busiest.slice(0, BUSIEST), choose),
 ];
@@ -151,7 +151,7 @@ const spoken = (model, place) => {
 /** @returns {{element: HTMLElement, show(state): void}} shows the selected item, or the busiest */
 export const createPanel = (model, choose, clear) => {
   const content = element("div", { class: "map-panel", role: "region", "aria-label": "Selected item" });
-  const told = element("p", { class: "map-unseen", "aria-live": "polite" });
+  const announcement = element("p", { class: "map-unseen", "aria-live": "polite" });
   let shown = null;
 
   const show = (state) => {
@@ -161,13 +161,13 @@ export const createPanel = (model, choose, clear) => {
     const selected = state.selected >= 0;
     content.classList.toggle("map-overview", !selected);
     content.replaceChildren(...(selected ? selectedItem(model, state, clear) : overview(model, choose)));
-    told.textContent = selected ? spoken(model, state.selected) : "";
+    announcement.textContent = selected ? spoken(model, state.selected) : "";
   };
 
-  return { element: element("div", {}, content, told), show };
+  return { element: element("div", {}, content, announcement), show };
 };
 
-const foundWords = (matches, words) => {
+const matchWords = (matches, words) => {
   if (!words.trim()) return "";
   const found = `${plural(matches.length, "item matches", "items match")}.`;
   if (matches.length > MOST_RINGS) return `${found} The busiest ${count(MOST_RINGS)} are ringed.`;
@@ -177,7 +177,7 @@ const foundWords = (matches, words) => {
 /** @returns {HTMLElement} the search box with its results; found(places) rings them, choose(place) selects */
 export const createSearch = (model, found, choose) => {
   const input = element("input", { ...SEARCH_BOX, id: "map-search", placeholder: "Id or text" });
-  const told = element("p", { class: "map-note map-found", "aria-live": "polite" });
+  const message = element("p", { class: "map-note map-found", "aria-live": "polite" });
   const results = element("div", { class: "map-results" });
   let waiting = 0;
   let matches = [];
@@ -186,7 +186,7 @@ export const createSearch = (model, found, choose) => {
     clearTimeout(waiting);
     waiting = 0;
     matches = model.search(input.value);
-    told.textContent = foundWords(matches, input.value);
+    message.textContent = matchWords(matches, input.value);
     results.replaceChildren(
       ...(matches.length ? [itemButtons(model, matches.slice(0, RESULTS), choose)] : []),
     );
@@ -210,7 +210,7 @@ export const createSearch = (model, found, choose) => {
     { class: "map-search" },
     element("label", { for: "map-search" }, "Find an item"),
     input,
-    told,
+    message,
     results,
   );
 };

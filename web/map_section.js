@@ -11,8 +11,8 @@ import { createPanel, createSearch, describe } from "./map_panel.js";
 const HELP =
   "Drag to pan; click the map and turn the wheel, or pinch, to zoom; on a touch screen use two fingers. " +
   "On the focused map: arrows pan, + and − zoom, 0 resets, " +
-  "n and p walk through the busiest items, Escape clears.";
-const OUTSIDE = "A few points lie further out: zoom out to see them.";
+  "n and p step through the busiest items, Escape clears the selection.";
+const OUTSIDE = "A few points are further out: zoom out to see them.";
 const STEP = 60; // pixels that an arrow key pans
 const NEAR = 1.6; // zoom at which an item that was looked up is shown, at least
 
@@ -43,7 +43,7 @@ const createTooltip = (model, stage) => {
   return { show, hide };
 };
 
-/** Pointer: hover tells, a click without a drag selects. */
+/** Pointer: hovering shows the tooltip, a click without a drag selects. */
 const listenToPointer = (map, tooltip, choose) => {
   const { canvas } = map;
   let pending = 0;
@@ -148,12 +148,12 @@ const labelCanvas = (canvas, model) => {
     `Map of ${plural(model.count, "item")} and ${plural(model.queries.x.length, "query", "queries")}; ` +
     `before moving, ${count(model.items.n0[model.busiest[0]] ?? 0)} queries have the busiest item ` +
     `among their ${model.nearest} nearest.`;
-  // An image and no "application": its reader's keys stay, and search and lists do all that the keys do.
+  // An image and no "application": screen readers keep their keys, and search and lists do all that keys do.
   const attributes = { tabindex: "0", role: "img", "aria-label": words, "aria-describedby": "map-help" };
   for (const [name, value] of Object.entries(attributes)) canvas.setAttribute(name, value);
 };
 
-/** The map with what lies under it on the left, search and panel on the right. */
+/** The map with its legend on the left, search and panel on the right. */
 const layOut = (host, details, { model, stage, legend, controls, search, panel }) => {
   const apart = model.bounds.central === model.bounds.whole ? null : OUTSIDE;
   const caption = [details.layout.words, details.sampled, apart].filter(Boolean).join(" ");
@@ -200,7 +200,7 @@ export const renderMap = (host, figures, details) => {
   layOut(host, details, { model, stage, legend, controls, search, panel });
   const map = new DrawnMap(stage, model, (frame) => {
     publish(host, model, frame);
-    tooltip.hide(); // something moved away under the pointer
+    tooltip.hide(); // what is under the pointer may have moved
     controls.show(frame);
     panel.show(frame);
     legend.show(frame.colour, map.radii());

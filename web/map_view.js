@@ -1,4 +1,4 @@
-// The view of the map: how the layout lies on the screen, and zooming and panning by d3-zoom.
+// The view of the map: where the layout is on the screen, and zooming and panning by d3-zoom.
 
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
@@ -8,11 +8,11 @@ const DEEPEST = 64;
 const LEAST_RADIUS = 1.5;
 const GLIDE = 420; // milliseconds
 
-const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+const reducedMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Calls step(0…1) in every frame for so many milliseconds; at once where people want no motion. */
+/** Calls step(0…1) in every frame for `duration` milliseconds; at once where reduced motion is preferred. */
 export const animate = (duration, step, done = () => {}) => {
-  if (calm()) {
+  if (reducedMotion()) {
     step(1);
     done();
     return () => {};
@@ -66,10 +66,10 @@ const fit = ({ left, right, bottom, top }, width, height) => {
 };
 
 /**
- * On a phone one finger scrolls the page, two fingers zoom and pan the map. The wheel scrolls the page too,
- * until the map has the focus: nobody should be caught in it.
+ * Which events zoom and pan the map. On a phone, one finger scrolls the page and two fingers zoom and pan. The
+ * wheel scrolls the page until the map has the focus, so that scrolling does not stop at the map.
  */
-const wanted = (event) => {
+const movesMap = (event) => {
   if (event.type.startsWith("touch")) return event.touches.length > 1;
   if (event.type === "wheel") return event.ctrlKey || document.activeElement === event.currentTarget;
   return !event.button && !event.ctrlKey;
@@ -88,8 +88,8 @@ export class View {
     this.bounds = bounds;
     this.#base = fit(bounds.central, 1, 1);
     this.#zoom = zoom()
-      .filter(wanted)
-      .on("start", ({ sourceEvent }) => sourceEvent && this.#stop()) // a hand on the map ends a glide
+      .filter(movesMap)
+      .on("start", ({ sourceEvent }) => sourceEvent && this.#stop()) // a gesture of the user ends an animation
       .on("zoom", ({ transform }) => {
         this.#transform = transform;
         changed();
@@ -171,7 +171,7 @@ export class View {
     this.#stop = animate(GLIDE, (share) => {
       const done = ease(share);
       const scale = from.k * (to.k / from.k) ** done;
-      // The shift keeps step with the scale, so that the map zooms straight towards its goal.
+      // The shift keeps step with the scale, so that the map zooms straight toward its goal.
       const part = to.k === from.k ? done : (scale - from.k) / (to.k - from.k);
       this.#go(
         zoomIdentity.translate(from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part).scale(scale),

@@ -1,4 +1,4 @@
-// Draws items and queries with WebGL2: one point a thing, the morph happens in the vertex shader.
+// Draws items and queries with WebGL2: one point each; the vertex shader moves items from before to after.
 
 const PROJECT = `#version 300 es
 precision highp float;
@@ -20,7 +20,7 @@ in vec4 colourBefore;
 in vec4 colourAfter;
 uniform vec3 growth;    // CSS pixels per root of N10, least and largest radius
 uniform float fade;
-uniform float faint;    // opacity below which a filter has left the item out
+uniform float faint;    // opacity below which an item is excluded by a filter
 uniform float rim;      // dots beyond this radius get a rim
 flat out vec4 colour;
 flat out float radius;  // device pixels
@@ -28,7 +28,7 @@ flat out float edge;    // width of the rim, device pixels
 void main() {
   colour = mix(colourBefore, colourAfter, morph);
   float wanted = growth.x * sqrt(mix(occurrence.x, occurrence.y, morph));
-  if (colour.a < faint) wanted = growth.y;   // a faint speck
+  if (colour.a < faint) wanted = growth.y;   // a faint dot
   colour.a *= fade;
   float shown = clamp(wanted, growth.y, growth.z);
   edge = shown > rim ? ratio : 0.0;
@@ -129,7 +129,7 @@ const loadItems = (gl, program, { items, order }, colours) => {
   return buffers;
 };
 
-/** Is there a graphics card behind WebGL2? Where the processor plays its part, stamping by hand is faster. */
+/** Is there a graphics card behind WebGL2? Where the processor draws for it, stamping by hand is faster. */
 export const hasGraphicsCard = () => {
   const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
   if (!gl) return false;
@@ -140,7 +140,7 @@ export const hasGraphicsCard = () => {
 };
 
 /**
- * A canvas above the dots for lines; not there at all while there are none.
+ * A canvas above the dots for lines; hidden while there are none.
  * On paper it holds the dots, too: printers get no picture from WebGL.
  */
 const createOverlay = (canvas) => {

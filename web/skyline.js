@@ -31,7 +31,7 @@ const skylineChart = (parent, skyline, k) => {
       `the mean is ${number(skyline.mean)}.`,
     caption:
       "Both axes are logarithmic. The steeper the left end, the stronger the hubs. " +
-      "Items that no query finds lie on the floor marked 0.",
+      "Items that no query finds are at the bottom, marked 0.",
     draw: (width) => drawSkyline(rows, skyline.mean, k, width),
     after: [
       folded(
@@ -92,7 +92,7 @@ const drawSkyline = (rows, mean, k, width) => {
   });
 };
 
-// Named at the left, where the curves lie high above it.
+// Named at the left, where the curves are high above it.
 const meanRule = (mean) => {
   if (!(mean >= FLOOR)) return [];
   const words = { x: 1, y: mean, text: [`mean ${number(mean)}`], textAnchor: "start", dx: 7, dy: 10 };

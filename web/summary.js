@@ -85,10 +85,10 @@ const sizes = (counts, words) => {
   return (
     `${count(counts.items)} stored ${words?.item ?? "items"} and ${count(counts.queries)} queries` +
     `${classes}, ${count(counts.dimension)} dimensions, metric ${counts.metric}. ` +
-    "Before: stored vectors as they were. After: each is replaced by one that was moved, as the section " +
-    "Choice tells; queries are the same. " +
+    "Before: the original stored vectors. After: each is replaced by its moved vector (see the section " +
+    "Choice); queries are unchanged. " +
     `N${counts.hub_k} of an item is how many queries have it among their ${counts.hub_k} nearest; ` +
-    `a hub is an item whose N${counts.hub_k} is far above the mean.`
+    `a hub is an item whose N${counts.hub_k} is at least twice the mean.`
   );
 };
 
@@ -97,8 +97,8 @@ const noteLine = (note) => element("li", { class: "user", dir: "auto" }, note);
 const moreFigures = (summary) => {
   const columns = [
     { title: "Measure" },
-    { title: "Queries" },
-    { title: "Number", numeric: true },
+    { title: "Part" },
+    { title: "Queries", numeric: true },
     { title: "Before", numeric: true },
     { title: "After", numeric: true },
     { title: "Change (95\u00a0% interval)", numeric: true },

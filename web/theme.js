@@ -4,7 +4,7 @@ const NAME = "hubless-theme";
 const CHOICES = ["auto", "light", "dark"];
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// Storage may be forbidden, on file:// above all: then the choice lasts as long as the page.
+// Storage may be forbidden, most often on file://.
 const remembered = () => {
   try {
     const choice = localStorage.getItem(NAME);
@@ -18,11 +18,11 @@ const remember = (choice) => {
   try {
     localStorage.setItem(NAME, choice);
   } catch {
-    // Nothing is lost but the memory.
+    // The choice lasts as long as the page.
   }
 };
 
-/** Sets data-theme on <html> to light or dark, and tells those who draw on a canvas. */
+/** Sets data-theme on <html> to light or dark, and notifies what draws on a canvas. */
 const apply = (choice) => {
   const theme = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
   document.documentElement.dataset.theme = theme;

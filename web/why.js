@@ -39,8 +39,8 @@ const centrality = (section, data, k) => {
       `${correlation(before)} before and ${correlation(after)} after.`,
     caption:
       "Each dot is an item. Where items close to the mean are found most often (spatial centrality), the " +
-      `dots fall to the right. Spearman correlation of distance and N${k}: ${correlation(before)} before, ` +
-      `${correlation(after)} after; at 0, the distance decides nothing.${shown}`,
+      `dots slope down to the right. Spearman correlation of distance and N${k}: ${correlation(before)} ` +
+      `before, ${correlation(after)} after; at 0, the distance does not matter.${shown}`,
     draw: (width) => drawCentrality(rows, k, width),
   });
 };
@@ -89,8 +89,8 @@ const variance = (parent, data) => {
       `${number(total.after)}, queries ${number(total.queries)}.`,
     caption:
       `Total variance: items ${number(total.before)} before, ${number(total.after)} after${share}, ` +
-      `queries ${number(total.queries)}. The less stored items vary beside queries, ` +
-      "the less one of them can be nearer to everything than another.",
+      `queries ${number(total.queries)}. The less the stored items vary compared with the queries, ` +
+      "the less one of them can be nearer to everything than the others.",
     draw: (width) => drawVariance(data, width),
   });
 };
@@ -156,7 +156,7 @@ const singular = (parent, why) => {
       `Singular values of the map W: largest ${number(rows[0].value)}, ` +
       `smallest ${number(rows.at(-1).value)}; ${count(below)} of ${count(rows.length)} are below 1.`,
     caption:
-      "In directions whose singular value is below 1, the map W pulls items towards the mean. " +
+      "In directions whose singular value is below 1, the map W pulls items toward the mean. " +
       (why.singular_words || `${count(below)} of ${count(rows.length)} are below 1.`),
     draw: (width) => drawSingular(rows, width),
   });

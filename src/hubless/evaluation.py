@@ -7,27 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays.library import blocks
 from .hubness import Hubness, measure_hubness
 from .neighbors import nearest
+from .neighbors.knn import exhaustive, vote, votes_of
 from .retrieval import MEASURES, Relevant, gains
-from .stores.rows import exhaustive
-from .threads import blocks
-from .vote import vote, votes_of
 
 HUBS = 10  # k of N_k
 NORMAL = 1.96  # standard errors of a 95 % interval
 
 
-class Pair(NamedTuple):
-    """The same thing before and after."""
+class BeforeAfter(NamedTuple):
+    """A value before and after the move."""
 
     before: Any
     after: Any
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One measure before and after, over some queries."""
+class Change:
+    """One measure before and after, averaged over the queries of a part."""
 
     measure: str
     part: str  # "all", "seen" or "unseen" items
@@ -39,29 +38,30 @@ class Figure:
 
 
 # after − before ± 1.96 s / √n, s the standard deviation of the differences query by query
-def figure(measure: str, part: str, before: np.ndarray, after: np.ndarray) -> Figure:
-    """A figure from one number per query before and after."""
-    apart = after - before
-    error = float(NORMAL * apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("inf")
-    mean = float(apart.mean())
-    return Figure(
-        measure, part, len(apart), float(before.mean()), float(after.mean()), mean - error, mean + error
-    )
+def measure_change(measure: str, part: str, before: np.ndarray, after: np.ndarray) -> Change:
+    """Return the change of a measure, given one number per query before and after."""
+    differences = after - before
+    n, mean = len(differences), float(differences.mean())
+    error = float(NORMAL * differences.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+    return Change(measure, part, n, float(before.mean()), float(after.mean()), mean - error, mean + error)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was asked and found: all that a page is drawn from. n objects, m queries, h = 10 or n if less."""
+class Answers:
+    """All queries with their neighbours before and after: what a page is drawn from.
 
-    stored: Pair  # (n, d); after, (n, d + 1) for a mover that has one more column
+    There are n stored objects and m queries; h is 10, or n if that is less.
+    """
+
+    stored: BeforeAfter  # (n, d); after, (n, d + 1) for a mover that has one more column
     queries: np.ndarray  # (m, d)
-    found: Pair  # (m, h), row numbers of objects, nearest first
-    wrong: Pair  # (m, h), whether that object is a wrong answer
-    right: Pair  # (m,), whether the query is answered
-    answer: Pair | None  # (m,), the class that was voted for; None where there are no classes
+    neighbors: BeforeAfter  # (m, h), row numbers of objects, nearest first
+    wrong: BeforeAfter  # (m, h), whether that object is a wrong answer
+    correct: BeforeAfter  # (m,), whether the query is answered correctly
+    predicted: BeforeAfter | None  # (m,), the class that was voted for; None where there are no classes
     labels: np.ndarray | None  # (n,), texts as objects: one may be long
     truth: np.ndarray | None  # (m,), the same
-    ks: Pair  # neighbours that vote, or answers that count
+    ks: BeforeAfter  # neighbours that vote, or answers that count
     metric: str  # "l2", "cosine" (of unit vectors) or "ip"
     seconds: float = 0.0  # that the searches took
 
@@ -70,34 +70,32 @@ class Asked:
 class Evaluation:
     """What a model changes; print it."""
 
-    figures: list[Figure]  # the first one decides
-    fixed: int  # queries answered now and not before
-    broken: int  # queries answered before and not now
-    answered: str  # what "answered" means
+    figures: list[Change]  # the verdict depends on the first
+    fixed: int  # queries answered correctly after and not before
+    broken: int  # queries answered correctly before and not after
+    answered: str  # what a correct answer is, in words
     hubness: tuple[Hubness, Hubness]
     notes: list[str]
-    asked: Asked = field(repr=False, compare=False)
+    answers: Answers = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data, without what was asked and found."""
+        """Return everything but the answers as plain data."""
         return {
-            "figures": [asdict(entry) for entry in self.figures],
+            "figures": [asdict(change) for change in self.figures],
             "fixed": self.fixed,
             "broken": self.broken,
             "answered": self.answered,
-            "hubness": {
-                name: found.as_dict() for name, found in zip(("before", "after"), self.hubness, strict=True)
-            },
+            "hubness": {"before": self.hubness[0].as_dict(), "after": self.hubness[1].as_dict()},
             "notes": self.notes,
         }
 
     def __str__(self) -> str:
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}   change (95 %)"]
-        for entry in self.figures:
-            span = f"{entry.low:+.3f} to {entry.high:+.3f}" if entry.n > 1 else "one query: no interval"
-            change = f"{entry.after - entry.before:+.3f}  ({span})"
-            head = f"{entry.measure:<14}{entry.part:<8}{entry.n:>8,}"
-            lines.append(f"{head}{entry.before:>9.3f}{entry.after:>9.3f}   {change}")
+        for change in self.figures:
+            span = f"{change.low:+.3f} to {change.high:+.3f}" if change.n > 1 else "one query: no interval"
+            head = f"{change.measure:<14}{change.part:<8}{change.n:>8,}"
+            difference = f"{change.after - change.before:+.3f}  ({span})"
+            lines.append(f"{head}{change.before:>9.3f}{change.after:>9.3f}   {difference}")
         before, after = self.hubness
         lines += [
             f"fixed {self.fixed:,}, broken {self.broken:,} ({self.answered})",
@@ -109,66 +107,63 @@ class Evaluation:
 
 
 def evaluate_classes(
-    stored: Pair,
-    queries: Pair,
+    stored: BeforeAfter,
+    queries: BeforeAfter,
     labels: np.ndarray,
     truth: np.ndarray,
-    ks: Pair,
+    ks: BeforeAfter,
     *,
     metric: str = "l2",
     by_distance: bool = False,
     weights: np.ndarray | None = None,
     notes: Sequence[str] = (),
 ) -> Evaluation:
-    """Accuracy of the vote of the k nearest, and the share of neighbours of the right class.
+    """Measure the accuracy of the vote of the k nearest, and the share of neighbours of the right class.
 
     Parameters
     ----------
-    stored : pair of arrays (n, d): the objects before and after they are moved
-    queries : pair of arrays (m, d): the same queries, with one more column where moved objects have one
+    stored : arrays (n, d) before and after: the objects before and after they are moved
+    queries : arrays (m, d) before and after: the same queries, with one more column where moved objects
+        have one
     labels, truth : arrays of texts, (n,) and (m,)
-    ks : pair of int: neighbours that vote; each state may have the number that is best for it
+    ks : int before and after: neighbours that vote; each state may have the number that is best for it
     by_distance, weights : whether nearer votes count more, and how much each object's does, (n,)
     """
-    wide, ks = min(HUBS, len(labels)), Pair(*(min(k, len(labels)) for k in ks))
-    started, n = perf_counter(), len(labels)
-    names, every = np.unique(np.concatenate([labels, truth]).astype(object), return_inverse=True)
-    codes, known = every[:n], every[n:]  # numbers: a name may be as long as a book
-    states = zip(queries, stored, ks, strict=True)
-    searched = [_search(x, z, max(k, wide), metric) for x, z, k in states]
-    found = [rows for _, rows in searched]
-    votes = [
-        votes_of(rows[:, :k], distances[:, :k] if by_distance else None, codes, weights)
-        for (distances, rows), k in zip(searched, ks, strict=True)
+    n, h, started = len(labels), min(HUBS, len(labels)), perf_counter()
+    ks = BeforeAfter(*(min(k, n) for k in ks))
+    names, codes = np.unique(np.concatenate([labels, truth]).astype(object), return_inverse=True)
+    codes, truth_codes = codes[:n], codes[n:]  # numbers: a name may be as long as a book
+    searches = [_search(x, z, max(k, h), metric) for x, z, k in zip(queries, stored, ks, strict=True)]
+    predicted = [
+        vote(*votes_of(indices[:, :k], distances[:, :k] if by_distance else None, codes, weights))
+        for (distances, indices), k in zip(searches, ks, strict=True)
     ]
-    given = [vote(*own) for own in votes]
     seconds = perf_counter() - started
-    right = Pair(*(own == known for own in given))
-    wrong = Pair(*(codes[rows[:, :wide]] != known[:, None] for rows in found))
+    near = BeforeAfter(*(np.ascontiguousarray(indices[:, :h]) for _, indices in searches))
+    wrong = BeforeAfter(*(codes[indices] != truth_codes[:, None] for indices in near))
+    correct = BeforeAfter(*(classes == truth_codes for classes in predicted))
     figures = [
-        figure("accuracy", "all", *(own.astype(float) for own in right)),
-        figure(f"precision@{wide}", "all", *((~own).mean(axis=1) for own in wrong)),
+        measure_change("accuracy", "all", *(state.astype(float) for state in correct)),
+        measure_change(f"precision@{h}", "all", *((~state).mean(axis=1) for state in wrong)),
     ]
-    near = Pair(*(np.ascontiguousarray(rows[:, :wide]) for rows in found))
-    hubness = [measure_hubness(rows, n, object_labels=codes, query_labels=known) for rows in near]
-    answer = Pair(*(names[own] for own in given))
-    asked = Asked(
-        *(stored, queries.before, near, wrong, right, answer, names[codes], names[known], ks, metric, seconds)
-    )
-    strange = names[np.setdiff1d(known, codes)].tolist()
-    told = [f"{len(strange)} classes of queries have no item: {', '.join(strange[:5])}"] if strange else []
-    return _evaluation(figures, f"the class that {_voters(ks)}", hubness, [*told, *notes], asked)
+    hubness = [measure_hubness(indices, n, object_labels=codes, query_labels=truth_codes) for indices in near]
+    classes = BeforeAfter(*(names[state] for state in predicted)), names[codes], names[truth_codes]
+    answers = Answers(stored, queries.before, near, wrong, correct, *classes, ks, metric, seconds)
+    missing = names[np.setdiff1d(truth_codes, codes)].tolist()
+    if missing:
+        notes = [f"{len(missing)} class(es) of queries have no item: {', '.join(missing[:5])}", *notes]
+    return _evaluation(figures, f"the class that {_voters(ks)}", hubness, notes, answers)
 
 
-def _voters(ks: Pair) -> str:
+def _voters(ks: BeforeAfter) -> str:
     if ks.before != ks.after:
         return f"{ks.before} nearest vote for before, {ks.after} after"
     return "the nearest has" if ks.after == 1 else f"{ks.after} neighbours vote for"
 
 
 def evaluate_relevance(
-    stored: Pair,
-    queries: Pair,
+    stored: BeforeAfter,
+    queries: BeforeAfter,
     relevant: Relevant,
     k: int,
     *,
@@ -176,64 +171,64 @@ def evaluate_relevance(
     metric: str = "l2",
     notes: Sequence[str] = (),
 ) -> Evaluation:
-    """nDCG@k, MRR, hit rate and recall@k of queries whose relevant objects are known, also of parts of them.
+    """Measure nDCG@k, MRR, hit rate and recall@k of queries whose relevant objects are known.
 
     Parameters
     ----------
     relevant : for each query the row numbers of its relevant objects, with what each is worth
-    parts : masks (m,) of queries by name; "all" are always measured
+    parts : masks (m,) of queries by name, which are measured separately too; "all" are always measured
     """
     n, started = len(stored.before), perf_counter()
-    k, wide = min(k, n), min(HUBS, n)
-    found = [_search(x, z, max(k, wide), metric)[1] for x, z in zip(queries, stored, strict=True)]
+    k, h = min(k, n), min(HUBS, n)
+    searches = [_search(x, z, max(k, h), metric)[1] for x, z in zip(queries, stored, strict=True)]
     seconds = perf_counter() - started
-    worth = Pair(*(gains(rows, relevant) for rows in found))
+    worth = BeforeAfter(*(gains(indices, relevant) for indices in searches))
+    masks = {"all": np.ones(len(relevant), dtype=bool), **(parts or {})}
     figures = []
     for name, measure in MEASURES.items():
-        scores = [measure(own[:, :k], relevant) for own in worth]
-        for part, mask in {"all": np.ones(len(relevant), dtype=bool), **(parts or {})}.items():
-            if mask.any():
-                figures.append(figure(f"{name}@{k}", part, scores[0][mask], scores[1][mask]))
-    right = Pair(*(np.asarray((own[:, :k] > 0).any(axis=1)) for own in worth))
-    wrong = Pair(*(own[:, :wide] <= 0 for own in worth))
-    near = Pair(*(np.ascontiguousarray(rows[:, :wide]) for rows in found))
-    hubness = [measure_hubness(rows, n) for rows in near]
-    asked = Asked(stored, queries.before, near, wrong, right, None, None, None, Pair(k, k), metric, seconds)
-    return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, asked)
-
-
-def winners(labels: np.ndarray) -> np.ndarray:
-    """The most frequent label of each row; of equally many, the one whose nearest comes first."""
-    found = []
-    for row in labels:
-        names, first, counts = np.unique(row, return_index=True, return_counts=True)
-        found.append(names[np.lexsort((first, -counts))[0]])
-    return np.array(found)
+        before, after = (measure(state[:, :k], relevant) for state in worth)
+        figures += [
+            measure_change(f"{name}@{k}", part, before[mask], after[mask])
+            for part, mask in masks.items()
+            if mask.any()
+        ]
+    near = BeforeAfter(*(np.ascontiguousarray(indices[:, :h]) for indices in searches))
+    wrong = BeforeAfter(*(state[:, :h] <= 0 for state in worth))
+    correct = BeforeAfter(*(np.asarray((state[:, :k] > 0).any(axis=1)) for state in worth))
+    no_classes, ks = (None, None, None), BeforeAfter(k, k)
+    answers = Answers(stored, queries.before, near, wrong, correct, *no_classes, ks, metric, seconds)
+    hubness = [measure_hubness(indices, n) for indices in near]
+    return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, answers)
 
 
 def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and row numbers of the k nearest; cosine is that of unit vectors, so L2.
+    """Find distances and row numbers of the k nearest; vectors compared by cosine have length 1, so L2 does.
 
     By inner product there are no distances: all are 1.
     """
     if metric == "ip":
-        found = exhaustive(queries, stored, k, "ip")
-        return np.ones(found.shape), found
-    distances, found = nearest(queries, stored, k)
-    return distances, found
+        indices = exhaustive(queries, stored, k, "ip")
+        return np.ones(indices.shape), indices
+    return nearest(queries, stored, k)
 
 
 def _evaluation(
-    figures: list[Figure], answered: str, hubness: Sequence[Hubness], notes: Sequence[str], asked: Asked
+    figures: list[Change], answered: str, hubness: Sequence[Hubness], notes: Sequence[str], answers: Answers
 ) -> Evaluation:
-    same = sum(
-        (asked.queries[rows] == asked.stored.before[asked.found.before[rows, 0]]).all(axis=1).sum()
-        for rows in blocks(len(asked.queries), 1000)
-    )
-    if same:
-        notes = [f"{same:,} of {len(asked.queries):,} queries are stored items, and find themselves.", *notes]
-    if len(asked.stored.before) <= HUBS:
-        notes = [f"Of {HUBS} items or fewer all are found by every query: hubs cannot be told.", *notes]
-    before, after = asked.right
+    n_queries, n_same = len(answers.queries), _count_stored_queries(answers)
+    if n_same:
+        notes = [f"{n_same:,} of {n_queries:,} queries are stored items, and find themselves.", *notes]
+    if len(answers.stored.before) <= HUBS:
+        notes = [f"With {HUBS} items or fewer, every query finds all: hubs cannot be measured.", *notes]
+    before, after = answers.correct
     fixed, broken = int((after & ~before).sum()), int((before & ~after).sum())
-    return Evaluation(figures, fixed, broken, answered, (hubness[0], hubness[1]), [*notes], asked)
+    return Evaluation(figures, fixed, broken, answered, (hubness[0], hubness[1]), [*notes], answers)
+
+
+def _count_stored_queries(answers: Answers) -> int:
+    """Count queries that equal the object nearest to them."""
+    nearest_rows = answers.neighbors.before[:, 0]
+    return sum(
+        int((answers.queries[rows] == answers.stored.before[nearest_rows[rows]]).all(axis=1).sum())
+        for rows in blocks(len(nearest_rows), 1000)
+    )

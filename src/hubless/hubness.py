@@ -1,7 +1,7 @@
 """Hubness: how unevenly the objects occur among the neighbours of queries, from neighbour indices alone.
 
-`neighbors` is a matrix of row numbers of objects, one row per query, as `nearest` returns; −1 stands for
-none. N_k(i) is the number of queries that have object i among their k neighbours. Whether an object is a
+`neighbors` is a matrix of row numbers of objects, one row per query: the indices of `nearest`; −1 means none.
+N_k(i) is the number of queries that have object i among their k neighbours. Whether an object is a
 neighbour of itself is settled before: leave it out (`exclude_self`) when the queries are the objects.
 """
 
@@ -9,34 +9,35 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .arrays import Array, convert, count, lift, namespace, to_numpy
+from .arrays.devices import dispatched
 from .neighbors import check_neighbors
 
 
 # N_k(i) = #{queries x : object i is among the k nearest neighbours of x}
 def k_occurrence(neighbors: Array, n_objects: int) -> Array:
-    """N_k of each object; integers of shape (n_objects,)."""
+    """Count N_k of each object; integers of shape (n_objects,)."""
     neighbors = check_neighbors(neighbors, n_objects)
     return count(namespace(neighbors).reshape(neighbors, (-1,)), n_objects)
 
 
 # BN_k(i) = #{queries x : i is among the neighbours of x, and the labels of i and x differ}
 def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) -> Array:
-    """Bad N_k of each object: its occurrences among the neighbours of queries of another class."""
-    stored, asked = to_numpy(object_labels), to_numpy(query_labels)
-    neighbors = check_neighbors(neighbors, stored.shape[0])
+    """Count the bad N_k of each object: its occurrences among the neighbours of queries of another class."""
+    objects, queries = to_numpy(object_labels), to_numpy(query_labels)
+    neighbors = check_neighbors(neighbors, objects.shape[0])
     xp, host = namespace(neighbors), to_numpy(neighbors)
-    if host.shape[0] != asked.shape[0]:
+    if host.shape[0] != queries.shape[0]:
         raise ValueError(
-            f"one label per query is needed; got {len(asked)} labels for {host.shape[0]} queries."
+            f"one label per query is needed; got {len(queries)} labels for {host.shape[0]} queries."
         )
-    bad = convert(stored[host] != asked[:, None], neighbors)
-    return count(xp.reshape(xp.where(bad, neighbors, -1), (-1,)), stored.shape[0])
+    bad = convert(objects[host] != queries[:, None], neighbors)
+    return count(xp.reshape(xp.where(bad, neighbors, -1), (-1,)), objects.shape[0])
 
 
 # (Σ_i (N_k(i) − E[N_k])³ / n) / Var[N_k]^{3/2}   (Sec. 5, "N_10 skewness")
 def skewness(occurrence: Array) -> float:
     """Skewness of N_k. Near 0: no hubs; above 1: some; above 3: a few objects are neighbours of very many."""
-    xp, centred = _centred(occurrence)
+    xp, centred = _centre(occurrence)
     variance = float(xp.mean(centred**2))
     return float(xp.mean(centred**3)) / variance**1.5 if variance > 0 else 0.0
 
@@ -57,43 +58,45 @@ def largest_occurrence(occurrence: Array) -> int:
 # ½ Σ_i |N_k(i) − E[N_k]| / Σ_i N_k(i)
 def robin_hood(occurrence: Array) -> float:
     """Share of all neighbour slots that would have to change hands for all objects to have equally many."""
-    xp, centred = _centred(occurrence)
-    total = float(xp.sum(occurrence))
-    return 0.5 * float(xp.sum(xp.abs(centred))) / total if total else 0.0
+    xp, centred = _centre(occurrence)
+    return 0.5 * _share(xp.abs(centred), occurrence)
 
 
 # Σ_{i : N_k(i) ≥ 2 E[N_k]} N_k(i) / Σ_i N_k(i)
 def hub_occurrence(occurrence: Array) -> float:
     """Share of all neighbour slots taken by hubs, the objects with N_k of at least twice the mean."""
-    xp, total = namespace(occurrence), float(namespace(occurrence).sum(occurrence))
-    hubs = lift(occurrence) >= 2 * total / occurrence.shape[0]
-    return float(xp.sum(xp.where(hubs, occurrence, 0))) / total if total else 0.0
+    xp = namespace(occurrence)
+    hubs = lift(occurrence) >= 2 * float(xp.sum(occurrence)) / occurrence.shape[0]
+    return _share(xp.where(hubs, occurrence, 0), occurrence)
 
 
 # Σ_{i among the ⌈n / 100⌉ objects of the largest N_k} N_k(i) / Σ_i N_k(i)
 def busiest_share(occurrence: Array) -> float:
     """Share of all neighbour slots taken by the busiest 1 % of the objects (one at least)."""
-    xp, total = namespace(occurrence), float(namespace(occurrence).sum(occurrence))
-    busiest = xp.sort(occurrence, descending=True)[: -(-occurrence.shape[0] // 100)]
-    return float(xp.sum(busiest)) / total if total else 0.0
+    busiest = namespace(occurrence).sort(occurrence, descending=True)[: -(-occurrence.shape[0] // 100)]
+    return _share(busiest, occurrence)
 
 
 # Σ_i BN_k(i) / Σ_i N_k(i)
 def bad_share(bad_occurrence: Array, occurrence: Array) -> float:
     """Share of all neighbour slots whose object is of another class than the query."""
-    xp, total = namespace(bad_occurrence, occurrence), float(namespace(occurrence).sum(occurrence))
-    return float(xp.sum(bad_occurrence)) / total if total else 0.0
+    return _share(bad_occurrence, occurrence)
 
 
-MEASURES = (
-    skewness,
-    antihub_share,
-    largest_occurrence,
-    robin_hood,
-    hub_occurrence,
-    busiest_share,
-    bad_share,
-)
+def _share(slots: Array, occurrence: Array) -> float:
+    xp = namespace(slots, occurrence)
+    total = float(xp.sum(occurrence))
+    return float(xp.sum(slots)) / total if total else 0.0
+
+
+def _centre(occurrence: Array) -> tuple[Any, Array]:
+    xp = namespace(occurrence)
+    values = xp.astype(occurrence, xp.float64)
+    return xp, values - xp.mean(values)
+
+
+COUNT_MEASURES = (skewness, antihub_share, largest_occurrence, robin_hood, hub_occurrence, busiest_share)
+MEASURES = (*COUNT_MEASURES, bad_share)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Hubness:
     bad_occurrence: Array | None = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers, without the counts of each object."""
+        """Return the numbers, without the counts of each object."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.repr}
 
     def __str__(self) -> str:
@@ -127,23 +130,24 @@ class Hubness:
         return "\n".join(lines)
 
 
+@dispatched
 def measure_hubness(
     neighbors: Array, n_objects: int, *, object_labels: Any = None, query_labels: Any = None
 ) -> Hubness:
-    """Every measure of hubness at once.
+    """Compute every measure of hubness at once.
 
     Parameters
     ----------
     neighbors : int array of shape (n_queries, k)
     n_objects : int
-        Number of objects that were searched, found or not.
+        Number of objects that were searched, including those that are nobody's neighbour.
     object_labels, query_labels : sequences of labels, optional
         With both, "bad" occurrences are counted too.
 
     Returns
     -------
     Hubness
-        The numbers as attributes; print it to read what each says.
+        The numbers as attributes; printing it explains each of them.
 
     Examples
     --------
@@ -153,7 +157,7 @@ def measure_hubness(
     (3, 0.5, 0.75)
     """
     neighbors = check_neighbors(neighbors, n_objects)
-    occurrence, bad = k_occurrence(neighbors, n_objects), None
+    bad = None
     if (object_labels is None) != (query_labels is None):
         raise ValueError("bad occurrences need object_labels and query_labels; got one of the two.")
     if object_labels is not None:
@@ -163,28 +167,19 @@ def measure_hubness(
                 f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."
             )
         bad = bad_k_occurrence(neighbors, object_labels, query_labels)
-    return of_occurrence(occurrence, bad, int(neighbors.shape[1]), int(neighbors.shape[0]))
+    n_queries, k = map(int, neighbors.shape)
+    return measure_occurrence(k_occurrence(neighbors, n_objects), bad, k, n_queries)
 
 
-def of_occurrence(occurrence: Array, bad: Array | None, k: int, n_queries: int) -> Hubness:
-    """Every measure from N_k, and from the bad N_k where they are known."""
+def measure_occurrence(occurrence: Array, bad: Array | None, k: int, n_queries: int) -> Hubness:
+    """Compute every measure from N_k, and from the bad N_k where they are known."""
+    measured: dict[str, Any] = {measure.__name__: measure(occurrence) for measure in COUNT_MEASURES}
     return Hubness(
         k=k,
         n_queries=n_queries,
         n_objects=int(occurrence.shape[0]),
-        skewness=skewness(occurrence),
-        antihub_share=antihub_share(occurrence),
-        largest_occurrence=largest_occurrence(occurrence),
-        robin_hood=robin_hood(occurrence),
-        hub_occurrence=hub_occurrence(occurrence),
-        busiest_share=busiest_share(occurrence),
+        **measured,
         bad_share=None if bad is None else bad_share(bad, occurrence),
         occurrence=occurrence,
         bad_occurrence=bad,
     )
-
-
-def _centred(occurrence: Array) -> tuple[Any, Array]:
-    xp = namespace(occurrence)
-    values = xp.astype(occurrence, xp.float64)
-    return xp, values - xp.mean(values)

@@ -1,30 +1,21 @@
-"""Moments of pairs: all that the map needs to know of the data, in d × d numbers that add up.
+"""Moments of pairs: all that the map needs from the data, in d × d numbers that add up.
 
-Moments of two batches of pairs, of two processes or of two machines merge with `+`, and `-` takes a batch
-away again; no data is needed to solve for another λ, or about another centre.
+Moments of two batches of pairs, of two processes or of two machines merge with `+`, and `-` removes a batch
+again; no data is needed to solve for another λ, or about another centre.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import add, sub
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import numpy as np
 
-from .arrays import (
-    Array,
-    device_of,
-    input_rounding,
-    is_on_cpu,
-    namespace,
-    rows,
-    take_rows,
-    tally,
-    to_numpy,
-)
-from .inputs import check_squares
-from .products import gram, rows_at_once, sparse_rows
+from .arrays import Array, device_of, input_rounding, is_on_cpu, namespace, rows, take_rows, tally, to_numpy
+from .arrays.inputs import check_squares
+from .arrays.products import gram, rows_at_once, sparse_rows, sum_blocks
 from .targets import pairs
-from .threads import sum_blocks
 
 
 @dataclass(frozen=True)
@@ -49,37 +40,26 @@ class Moments:
 
     @staticmethod
     def of(origin: Array, weight: float, x: Array, z: Array, w: Array, K: Array) -> "Moments":
-        """Moments of a batch: `w` are the weights of z, and are in x already."""
+        """Compute the moments of a batch: `w` are the weights of z; x is weighted already."""
         xp = namespace(x, z)
         x_sum = xp.ones_like(w) @ x  # a product, which is faster than a sum along the first axis
         return Moments(origin, weight, *(xp.astype(sums, xp.float64) for sums in (x_sum, w @ z, x.T @ z, K)))
 
     def __add__(self, other: "Moments") -> "Moments":
-        other = other.about(self.origin)
-        return Moments(
-            self.origin,
-            self.weight + other.weight,
-            self.x_sum + other.x_sum,
-            self.z_sum + other.z_sum,
-            self.A + other.A,
-            self.K + other.K,
-        )
+        return self._combine(add, other)
 
     def __sub__(self, other: "Moments") -> "Moments":
-        """The moments without those of pairs that were added before: K may become a little indefinite."""
+        """Remove pairs that were added before; by rounding, K may become slightly indefinite."""
+        return self._combine(sub, other)
+
+    def _combine(self, operator: Callable[[Any, Any], Any], other: "Moments") -> "Moments":
         other = other.about(self.origin)
-        return Moments(
-            self.origin,
-            self.weight - other.weight,
-            self.x_sum - other.x_sum,
-            self.z_sum - other.z_sum,
-            self.A - other.A,
-            self.K - other.K,
-        )
+        sums = ("weight", "x_sum", "z_sum", "A", "K")
+        return Moments(self.origin, *(operator(getattr(self, name), getattr(other, name)) for name in sums))
 
     # With δ = o − p:  Σ w (x − p)(z − p)ᵀ = A + x_sum δᵀ + δ (z_sum + (Σ w) δ)ᵀ, and K alike
     def about(self, origin: Array) -> "Moments":
-        """The same moments about another origin p."""
+        """Return the same moments about another origin p."""
         if origin is self.origin:
             return self
         delta = self.origin - origin
@@ -89,11 +69,83 @@ class Moments:
         return Moments(origin, self.weight, x_sum, z_sum, A, K)
 
 
+NEGATIVE = 1e-9  # share of ‖K‖: an eigenvalue of K below −NEGATIVE · ‖K‖ is more than rounding
+NOTHING_LEFT = 1e-12  # share of the weight before: a smaller rest is rounding
+
+
+@dataclass(frozen=True)
+class PairSums:
+    """Pairs and their objects as sums: all that a linear map needs to learn more, or to forget."""
+
+    moments: Moments  # about the centre of the map
+    weight: float  # sum of the weights of the objects
+    mean: np.ndarray  # (d,), of the objects; the centre of the map is this, or the origin
+    n_singletons: int = 0  # objects that are in no pair
+
+    # μ = (n₁ μ₁ + n₂ μ₂) / (n₁ + n₂); about it, moments add up
+    def __add__(self, other: "PairSums") -> "PairSums":
+        weight, mean, centre = self._combine_means(other, 1)
+        moments = self.moments.about(centre) + other.moments
+        check_squares(float(np.trace(moments.K)))
+        return PairSums(moments, weight, mean, self.n_singletons + other.n_singletons)
+
+    # A − A_b, K − K_b about μ = (n μ − n_b μ_b) / (n − n_b)
+    def __sub__(self, other: "PairSums") -> "PairSums":
+        """Remove the sums of a batch; ValueError where it was never learned, or nothing would be left."""
+        for whole, part in ((self.weight, other.weight), (self.moments.weight, other.moments.weight)):
+            if whole - part <= NOTHING_LEFT * whole:
+                raise ValueError(
+                    f"everything learned has the weight {whole:g}, the batch to forget has {part:g}: "
+                    "nothing would be left to learn from. Make a new mover instead."
+                )
+        weight, mean, centre = self._combine_means(other, -1)
+        moments = _subtract(self.moments.about(centre), other.moments)
+        n_singletons = self.n_singletons - other.n_singletons
+        if n_singletons < 0:
+            raise _never_learned(
+                f"{other.n_singletons} of its objects are alone in their class, of everything learned "
+                f"{self.n_singletons}"
+            )
+        return PairSums(moments, weight, mean, n_singletons)
+
+    def _combine_means(self, other: "PairSums", sign: int) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return weight, mean and centre of both together; with sign = -1, of this one without the other."""
+        weight, other_weight = self.weight, sign * other.weight
+        total = weight + other_weight
+        mean, centre = (
+            np.asarray((weight * first + other_weight * second) / total)
+            for first, second in ((self.mean, other.mean), (self.moments.origin, other.moments.origin))
+        )
+        return total, mean, centre
+
+
+# Every z is in the range of K = Σ w z zᵀ, so A V₀ = Σ w x (zᵀ V₀) = 0 where K V₀ = 0
+def _subtract(before: Moments, batch: Moments) -> Moments:
+    """Remove the moments of a batch; directions in which only rounding is left become 0."""
+    left = before - batch
+    size = float(np.linalg.norm(before.K))
+    check_squares(size)
+    values, V = np.linalg.eigh((left.K + left.K.T) / 2)
+    if values[0] < -NEGATIVE * size:
+        raise _never_learned(f"the sum K of their squares would get the eigenvalue {values[0]:.3g}")
+    V = V[:, values > 10 * len(values) * np.finfo(np.float64).eps * size]
+    P = V @ V.T
+    return Moments(left.origin, left.weight, left.x_sum, left.z_sum, left.A @ P, P @ left.K @ P)
+
+
+def _never_learned(reason: str) -> ValueError:
+    """Return the error for a batch that cannot be forgotten, as it was never learned."""
+    return ValueError(
+        f"this batch was never learned as it is: {reason}. Give a batch as it was learned, with the same "
+        "labels, weights and n_targets. Nothing was changed."
+    )
+
+
 # A = Σ w x zᵀ and K = Σ w z zᵀ over the pairs, about the origin (Eq. 6, pair by pair)
 def moments_of_pairs(
     X: Array, Z: Array, weights: Array | None = None, origin: Array | None = None
 ) -> Moments:
-    """Moments of the pairs (X[i], Z[i]); X and Z of shape (pairs, d), weights of shape (pairs,) and ≥ 0."""
+    """Compute the moments of the pairs (X[i], Z[i]), arrays of shape (pairs, d), with weights ≥ 0."""
     xp = namespace(X, Z)
     origin = as_origin(X, origin)
 
@@ -118,31 +170,31 @@ def moments_of_targets(
     Z: Array | None = None,
     reverse: bool = False,
 ) -> Moments:
-    """Moments of the pairs (X[i], Z[j]), j in row i of `targets`; a pair has the weight of its source i.
+    """Compute the moments of the pairs (X[i], Z[j]), j in row i of `targets`, with the weight of object i.
 
     Z is where the objects are now, by default X. `reverse` takes the pairs (X[j], X[i]) instead, for Eq. 9.
     The products run over the objects that are a target, each with the sum of its sources: their cost does not
-    grow with the number of targets, and an object that is nobody's target, as many are where there are hubs,
-    costs nothing.
+    grow with the number of targets, and an object that is nobody's target costs nothing (where there are
+    hubs, that is true of many).
     """
     xp = namespace(X, targets)
     Z = X if Z is None else Z
-    asked = as_origin(X, origin)
-    origin = xp.astype(xp.astype(asked, X.dtype), xp.float64) if _is_fast(X) else asked
+    requested = as_origin(X, origin)
+    origin = xp.astype(xp.astype(requested, X.dtype), xp.float64) if _is_fast(X) else requested
     sources = _Sources.of(targets, weights)
 
     def batch(part: slice) -> Moments:
         x = sources.sums(X, part, origin)  # rows of JᵀX, about the origin
-        z = _lifted(take_rows(Z, sources.target[part]), origin)
+        z = _centre(take_rows(Z, sources.target[part]), origin)
         weight = xp.astype(sources.weight[part], z.dtype)
         root = z * xp.sqrt(weight)[:, None]
         return Moments.of(origin, float(xp.sum(sources.weight[part])), x, z, weight, gram(root))
 
-    found = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
+    moments = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
     if reverse:
         K = scatter(X, origin, tally(sources.source, X.shape[0], sources.share))
-        found = Moments(origin, found.weight, found.z_sum, found.x_sum, found.A.T, K)
-    return found.about(asked)
+        moments = Moments(origin, moments.weight, moments.z_sum, moments.x_sum, moments.A.T, K)
+    return moments.about(requested)
 
 
 class _Sources(NamedTuple):
@@ -150,7 +202,7 @@ class _Sources(NamedTuple):
 
     source: Array  # (pairs,), the source of each
     share: Array  # (pairs,), its weight, float64
-    target: Array  # (t,), the objects that are a target, rising
+    target: Array  # (t,), the objects that are a target, ascending
     weight: Array  # (t,), Σ of the shares of each: the diagonal of K = diag(Jᵀe) where it is not 0
     run: Array  # (pairs,), which of the targets each belongs to
     ends: np.ndarray  # (t + 1,), pairs ends[j] … ends[j + 1] are those of target j
@@ -171,27 +223,27 @@ class _Sources(NamedTuple):
         return _Sources(source, share, is_target, weight, run, ends, weights is None)
 
     def sums(self, X: Array, part: slice, origin: Array) -> Array:
-        """Σ share (x − origin) over the sources of some targets, a slice of pairs at a time."""
+        """Return Σ share (x − origin) over the sources of each target of a slice."""
         xp, width = namespace(self.source), part.stop - part.start
         first, last = int(self.ends[part.start]), int(self.ends[part.stop])
         total: Array = None
         step = 2 * rows_at_once(X)
         for start in range(first, last, step):
-            some = slice(start, min(start + step, last))
-            x = _lifted(take_rows(X, self.source[some]), origin)
-            share = None if self.is_plain else xp.astype(self.share[some], x.dtype)
-            piece = sparse_rows(self.run[some] - part.start, None, share, width, x)
-            total = piece if total is None else total + piece
+            pairs = slice(start, min(start + step, last))
+            x = _centre(take_rows(X, self.source[pairs]), origin)
+            share = None if self.is_plain else xp.astype(self.share[pairs], x.dtype)
+            sums = sparse_rows(self.run[pairs] - part.start, None, share, width, x)
+            total = sums if total is None else total + sums
         return total
 
 
 # T = Σ w (x − μ)(x − μ)ᵀ
 def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
-    """Scatter of the rows of X about a point, in float64; shape (d, d)."""
+    """Compute the scatter of the rows of X about a point, in float64; shape (d, d)."""
     xp, w = namespace(X, mean), as_weights(X, weights)
 
     def batch(part: slice) -> Array:
-        x = _lifted(rows(X, part), mean)
+        x = _centre(rows(X, part), mean)
         return xp.astype(gram(x * xp.astype(xp.sqrt(w[part]), x.dtype)[:, None]), xp.float64)
 
     total = sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
@@ -200,19 +252,19 @@ def scatter(X: Array, mean: Array, weights: Array | None = None) -> Array:
 
 
 def _is_fast(x: Array) -> bool:
-    """Whether the user chose speed: products as they are, and only sums of blocks added up in float64."""
+    """Return whether the user chose speed: products in short floats, and only sums of blocks in float64."""
     return not is_on_cpu(x) and input_rounding(x) > 0
 
 
-def _lifted(x: Array, origin: Array) -> Array:
-    """x − origin, in the precision of the products."""
+def _centre(x: Array, origin: Array) -> Array:
+    """Return x − origin, in the precision of the products."""
     xp = namespace(x, origin)
     dtype = x.dtype if _is_fast(x) else xp.float64
     return xp.astype(x, dtype, copy=False) - xp.astype(origin, dtype, copy=False)
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:
-    """Weights of the rows of X in float64, or ones; shape (n,)."""
+    """Return the weights of the rows of X in float64, or ones; shape (n,)."""
     xp = namespace(X)
     if weights is None:
         return xp.ones((X.shape[0],), dtype=xp.float64, device=device_of(X))
@@ -220,7 +272,7 @@ def as_weights(X: Array, weights: Array | None) -> Array:
 
 
 def as_origin(X: Array, origin: Array | None = None) -> Array:
-    """A point of the space of X in float64, or its origin; shape (d,)."""
+    """Return a point of the space of X in float64, by default zero; shape (d,)."""
     xp = namespace(X)
     if origin is None:
         return xp.zeros((X.shape[1],), dtype=xp.float64, device=device_of(X))

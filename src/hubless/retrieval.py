@@ -1,7 +1,7 @@
-"""Measures of retrieval: how well the items found for each query are those that answer it.
+"""Measures of retrieval: how many of the items returned for a query are relevant, and how early.
 
-`gains` turns row numbers of found items into what each is worth to its query; every measure is then one
-number per query, so that two ways to search are compared query by query.
+`gains` turns the row numbers of returned items into what each is worth to its query; every measure is then
+one number per query, so that two searches are compared query by query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ import numpy as np
 Relevant = Sequence[Mapping[int, float]]  # for each query, what each of its relevant items is worth (> 0)
 
 
-def gains(found: np.ndarray, relevant: Relevant) -> np.ndarray:
-    """What each found item is worth to its query; (n_queries, k), 0 for one that is not relevant."""
+def gains(indices: np.ndarray, relevant: Relevant) -> np.ndarray:
+    """Return what each item is worth to its query; shape (n_queries, k), 0 where it is not relevant."""
     return np.array(
-        [[worth.get(int(i), 0.0) for i in row] for row, worth in zip(found, relevant, strict=True)],
+        [[worth.get(int(i), 0.0) for i in row] for row, worth in zip(indices, relevant, strict=True)],
         dtype=np.float64,
-    ).reshape(found.shape)
+    ).reshape(indices.shape)
 
 
 # DCG = Σ_r gain_r / log₂(1 + r), over that of the best order there is
 def ndcg(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
-    """Normalised discounted cumulative gain of each query, with linear gains as TREC's tool has it."""
+    """Return the normalised discounted cumulative gain of each query, with linear gains as in trec_eval."""
     discount = 1 / np.log2(np.arange(2, gains.shape[1] + 2))
     best = [np.sort(np.fromiter(worth.values(), float))[::-1][: len(discount)] for worth in relevant]
     ideal = np.array([top @ discount[: len(top)] for top in best])
@@ -30,20 +30,20 @@ def ndcg(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
 
 # 1 / rank of the first relevant item
 def reciprocal_rank(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
-    """1 over the rank of the first relevant item, 0 where there is none; its mean is the MRR."""
+    """Return 1 over the rank of the first relevant item, 0 where there is none; its mean is the MRR."""
     right = gains > 0
     return np.asarray(np.where(right.any(axis=1), 1 / (1 + right.argmax(axis=1)), 0.0))
 
 
-# whether any of the found is relevant
+# 1 if any returned item is relevant
 def hit(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
-    """1 where at least one relevant item was found, else 0; its mean is the hit rate."""
+    """Return 1 where at least one returned item is relevant, else 0; its mean is the hit rate."""
     return np.asarray((gains > 0).any(axis=1), dtype=np.float64)
 
 
-# #relevant found / #relevant
+# #relevant returned / #relevant
 def recall(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
-    """Share of the relevant items of each query that were found."""
+    """Return the share of the relevant items of each query that are among the returned ones."""
     return np.asarray((gains > 0).sum(axis=1) / np.array([len(worth) for worth in relevant]))
 
 

@@ -1,20 +1,27 @@
-"""From moments to the map: W = A (K + λI)⁻¹, for one λ or for a whole grid.
+"""From pairs to the map: W = A (K + λI)⁻¹, for one λ or for a whole grid.
 
-λ > 0 is the ridge solution of Eq. 6; λ = 0 is least squares, and of all least-squares solutions the one of
-smallest norm where K is singular.
+λ > 0 is the ridge solution of Eq. 6, which minimises Eq. 5; λ = 0 is least squares, and where K is singular
+the least-squares solution of smallest norm.
 """
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
+import numpy as np
 
-from .arrays import Array, namespace
-from .products import solve_positive
+from .arrays import Array, namespace, rows, take_rows
+from .arrays.inputs import as_list, check_squares, is_number
+from .arrays.products import solve_positive
+from .moments import Moments, moments_of_pairs, moments_of_targets
+from .targets import pairs
+
+# --- λ ------------------------------------------------------------------------------------------------------
 
 
 # λ₀ = Tr(K) / d: the unit in which λ is chosen, since the best λ grows with the data as K does
 def mean_eigenvalue(K: Array) -> float:
-    """Mean eigenvalue of K."""
+    """Return the mean eigenvalue of K."""
     xp = namespace(K)
     return float(xp.linalg.trace(K)) / K.shape[0]
 
@@ -26,13 +33,40 @@ class Penalty(NamedTuple):
     relative: bool
 
     def absolute(self, unit: float) -> float:
-        """λ where the mean eigenvalue is `unit`."""
+        """Return λ where the mean eigenvalue is `unit`."""
         return self.value * unit if self.relative else self.value
 
 
-# W = A (K + λI)⁻¹  (Eq. 6)
+def relative_penalties(*values: float) -> tuple[Penalty, ...]:
+    """Return penalties that are multiples of the mean eigenvalue of K, which is computed anew for each K."""
+    return tuple(Penalty(float(value), relative=True) for value in values)
+
+
+def check_alpha(name: str, alpha: Any) -> Penalty:
+    """Return the penalty of a number ≥ 0, of "scale" (the mean eigenvalue), or a Penalty as it is."""
+    if isinstance(alpha, Penalty):
+        return alpha
+    if isinstance(alpha, str) and alpha == "scale":
+        return Penalty(1.0, relative=True)
+    if not is_number(alpha) or not 0 <= float(alpha) < np.inf:
+        raise ValueError(f'{name} must be a number of at least 0, or "scale"; got {alpha!r}.')
+    return Penalty(float(alpha), relative=False)
+
+
+def check_alphas(name: str, alphas: Any) -> tuple[Penalty, ...]:
+    """Return several penalties, sorted and without duplicates."""
+    penalties = tuple(sorted({check_alpha("alpha", alpha) for alpha in as_list(alphas)}))
+    if not penalties:
+        raise ValueError(f"{name} must be a sequence of numbers of at least 0; got none.")
+    return penalties
+
+
+# --- W from moments, or from few pairs ----------------------------------------------------------------------
+
+
+# min_W Σ ‖x − Wz‖² + λ ‖W‖² over the pairs  (Eq. 5) is reached at W = A (K + λI)⁻¹  (Eq. 6)
 def ridge(A: Array, K: Array, alpha: float) -> Array:
-    """W for one λ = alpha ≥ 0: one linear solve, or eigenvalues where λ is too small to make K regular."""
+    """Return W for one λ = alpha ≥ 0: one linear solve, or eigenvalues where K + λI is nearly singular."""
     xp, d = namespace(A, K), K.shape[0]
     if alpha <= 10 * d * float(xp.finfo(K.dtype).eps) * float(xp.linalg.trace(K)):
         return ridge_path(A, K).at(alpha)
@@ -41,18 +75,18 @@ def ridge(A: Array, K: Array, alpha: float) -> Array:
 
 
 class RidgePath(NamedTuple):
-    """Every W(λ) at the price of one eigendecomposition: W(λ) = left · diag(1 / (values + λ)) · right."""
+    """Every W(λ) at the cost of one eigendecomposition: W(λ) = left · diag(1 / (values + λ)) · right."""
 
     left: Array  # (d, r)
-    values: Array  # (r,), eigenvalues ≥ 0 of K, or those of them that are not 0
+    values: Array  # (r,), eigenvalues ≥ 0 of K, all or those above 0
     right: Array  # (r, d), orthonormal rows: eigenvectors
 
     def at(self, alpha: float) -> Array:
-        """W(alpha), of shape (d, d)."""
+        """Return W(alpha), of shape (d, d)."""
         return (self.left * self.gains(alpha)) @ self.right
 
     def gains(self, alpha: float) -> Array:
-        """1 / (values + alpha); 0 where that sum is 0 up to rounding, which gives the least norm."""
+        """Return 1 / (values + alpha); 0 where that sum is 0 up to rounding, which gives the least norm."""
         xp = namespace(self.values)
         size = max(self.left.shape[0], self.values.shape[0])
         floor = size * float(xp.finfo(self.values.dtype).eps) * float(xp.max(self.values))
@@ -63,7 +97,7 @@ class RidgePath(NamedTuple):
 
 # K = V diag(v) Vᵀ, so W(λ) = (A V) diag(1 / (v + λ)) Vᵀ
 def ridge_path(A: Array, K: Array) -> RidgePath:
-    """All W(λ) from the moments: one eigendecomposition in d dimensions."""
+    """Return all W(λ) from the moments: one eigendecomposition in d dimensions."""
     xp = namespace(A, K)
     values, V = xp.linalg.eigh(K)
     return RidgePath(A @ V, xp.clip(values, min=0.0), V.T)
@@ -72,9 +106,124 @@ def ridge_path(A: Array, K: Array) -> RidgePath:
 # X (d × p) and Z (d × p) hold the pairs: W = X Zᵀ (Z Zᵀ + λI)⁻¹ = X (Zᵀ Z + λI)⁻¹ Zᵀ,
 # and ZᵀZ = U diag(u) Uᵀ, so W(λ) = (X U √u) diag(1 / (u + λ)) (√u⁻¹ Uᵀ Zᵀ), the right factor orthonormal
 def ridge_path_of_pairs(X: Array, Z: Array) -> RidgePath:
-    """All W(λ) from p pairs, rows of X and Z: one eigendecomposition in p dimensions, for p < d."""
+    """Return all W(λ) from p pairs, rows of X and Z: one eigendecomposition in p dimensions, for p < d."""
     xp = namespace(X, Z)
     values, U = xp.linalg.eigh(Z @ Z.T)
     roots = xp.sqrt(xp.clip(values, min=0.0))
     right = (U.T @ Z) / xp.where(roots > 0, roots, 1.0)[:, None]
     return RidgePath((X.T @ U) * roots, roots**2, right)
+
+
+# --- the problem --------------------------------------------------------------------------------------------
+
+
+class LinearMap(NamedTuple):
+    """z ↦ μ + W (z − μ), and the λ it was learned with."""
+
+    W: Array  # (d, d)
+    mean: Array  # (d,)
+    alpha: float
+
+
+# min_W Σ w ‖x − Wz‖² + λ‖W‖² (Eq. 5), or + λ‖W − I‖²: with W = I + V the latter is min_V Σ w ‖(x − z) − Vz‖²
+# + λ‖V‖², the same problem with the difference x − z in the place of x, so that V = (A − K)(K + λI)⁻¹
+class RidgeProblem(NamedTuple):
+    """The ridge regression from z to x over pairs about a centre μ, ready to be solved for any λ.
+
+    It holds the moments of the pairs or, where there are fewer pairs than dimensions, the pairs themselves.
+    """
+
+    mean: Array  # (d,), μ
+    moments: Moments | None
+    x: Array = None  # (pairs, d), centred and multiplied by √w, as is z; None where there are moments
+    z: Array = None
+
+    def mean_eigenvalue(self) -> float:
+        """Return the mean eigenvalue of XKXᵀ."""
+        if self.moments is not None:
+            return mean_eigenvalue(self.moments.K)
+        return float(namespace(self.z).sum(self.z**2)) / self.z.shape[1]
+
+    def solve(self, alpha: float, toward: str = "zero") -> Array:
+        """Return W of shape (d, d) for λ = alpha, which pulls W toward "zero" or the "identity"."""
+        if toward == "identity":
+            V = self._with_differences().solve(alpha)
+            return V + namespace(V).eye(V.shape[0], dtype=V.dtype, device=compat.device(V))
+        if self.moments is not None:
+            return ridge(self.moments.A, self.moments.K, alpha)
+        return self.path().at(alpha)
+
+    def best_map(self, penalty: Penalty, dtype: Any, toward: str = "zero") -> LinearMap:
+        """Return the map that solves the problem, as arrays of type `dtype`."""
+        xp, alpha = namespace(self.mean), penalty.absolute(self.mean_eigenvalue())
+        return LinearMap(xp.astype(self.solve(alpha, toward), dtype), xp.astype(self.mean, dtype), alpha)
+
+    def _with_differences(self) -> "RidgeProblem":
+        """Return the same problem with x − z in the place of x."""
+        if self.moments is None:
+            return self._replace(x=self.x - self.z)
+        return self._replace(moments=replace(self.moments, A=self.moments.A - self.moments.K))
+
+    def path(self) -> RidgePath:
+        """Return W for every λ."""
+        if self.moments is not None:
+            return ridge_path(self.moments.A, self.moments.K)
+        return ridge_path_of_pairs(self.x, self.z)
+
+
+def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> RidgeProblem:
+    """Return the problem of moving each Z[i] toward X[i]; X and Z of shape (pairs, d)."""
+    xp = namespace(X, Z, mean)
+    if X.shape[0] >= X.shape[1]:
+        return _finite(RidgeProblem(mean, moments_of_pairs(X, Z, weights, mean)))
+    x, z = (xp.astype(rows(array, slice(None)), xp.float64) - mean for array in (X, Z))
+    if weights is not None:
+        root = xp.sqrt(xp.astype(weights, xp.float64))[:, None]
+        x, z = x * root, z * root
+    return _finite(RidgeProblem(mean, None, x, z))
+
+
+def problem_of_targets(
+    X: Array,
+    targets: Array,
+    weights: Array | None,
+    mean: Array,
+    *,
+    Z: Array | None = None,
+    reverse: bool = False,
+) -> RidgeProblem:
+    """Return the problem of moving targets toward their object (Eq. 5).
+
+    With `reverse`, the object moves toward its targets instead (Eq. 9). Z is where the objects are now, by
+    default X.
+    """
+    xp = namespace(X, targets, mean)
+    n_pairs = int(xp.sum(xp.astype(targets >= 0, xp.int64)))
+    check_pairs(n_pairs)
+    if n_pairs >= X.shape[1]:
+        moments = moments_of_targets(X, targets, weights, mean, Z=Z, reverse=reverse)
+        return _finite(RidgeProblem(mean, moments))
+    source, target = pairs(targets)
+    x, z = take_rows(X, source), take_rows(X if Z is None else Z, target)
+    w = None if weights is None else xp.take(weights, source)
+    return problem_of_pairs(z, x, w, mean) if reverse else problem_of_pairs(x, z, w, mean)
+
+
+def problem_of_moments(moments: Moments, n_pairs: int) -> RidgeProblem:
+    """Return the problem of pairs whose moments are known."""
+    check_pairs(n_pairs)
+    return _finite(RidgeProblem(moments.origin, moments))
+
+
+def check_pairs(n_pairs: int) -> None:
+    """Refuse to learn from nothing."""
+    if n_pairs == 0:
+        raise ValueError(
+            "there is no pair to learn from: every object is alone in its class, or has no precomputed "
+            "target. Give more objects per class, or give pairs to MoveLabeled.fit_pairs."
+        )
+
+
+def _finite(problem: RidgeProblem) -> RidgeProblem:
+    check_squares(problem.mean_eigenvalue())
+    return problem

@@ -1,6 +1,6 @@
 """Targets: for each labeled object, the same-class objects that should move toward it.
 
-A matrix of targets has one row per object and one column per target, nearest first; −1 stands for "none".
+A matrix of targets has one row per object and one column per target, nearest first; −1 means none.
 """
 
 from typing import Any, NamedTuple
@@ -9,12 +9,12 @@ import array_api_compat as compat
 
 from .arrays import Array, device_of, namespace, subset, take_rows, tally, to_numpy
 from .neighbors import check_neighbors
-from .within import nearest_within
+from .neighbors.within import nearest_within
 
 
 # T_i = the n_targets objects of the class of x_i, other than x_i, nearest to x_i (Sec. 3)
 def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
-    """Nearest same-class objects of each object, in Euclidean distance.
+    """Find the nearest same-class objects of each object, in Euclidean distance.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
 
 
 def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
-    """Targets among the kept objects alone: the first n_targets of each row that are kept, renumbered.
+    """Return the targets among the kept objects: the first n_targets of each row that are kept, renumbered.
 
     Parameters
     ----------
     targets : int64 array of shape (n, width), over all n objects
-    kept : int64 array of shape (m,), rising: the objects that remain
+    kept : int64 array of shape (m,), ascending: the objects that remain
     n_targets : int
 
     Returns
@@ -56,18 +56,18 @@ def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
     remains = xp.reshape(take_rows(is_kept, flat), rows.shape) & (rows >= 0)
     renumbered = xp.reshape(take_rows(xp.astype(place, xp.int64), flat), rows.shape)
     renumbered = xp.where(remains, renumbered, xp.asarray(-1, dtype=xp.int64, device=device))
-    # what remains first, in its old order, then the gaps
+    # the targets that remain, in their old order, then the gaps
     order = xp.argsort(xp.astype(~remains, xp.int64), axis=1, stable=True)
     return first_targets(xp.take_along_axis(renumbered, order, axis=1), n_targets)
 
 
 def first_targets(targets: Array, n_targets: int) -> Array:
-    """The first n_targets columns, or all where there are fewer."""
+    """Return the first n_targets columns, or all where there are fewer."""
     return targets[:, : min(n_targets, targets.shape[1])]
 
 
 def pairs(targets: Array) -> tuple[Array, Array]:
-    """The pairs (source i, target j) of a matrix of targets: two int64 arrays of equal length."""
+    """Return the pairs (source i, target j) of a matrix of targets: two int64 arrays of equal length."""
     xp, (n, width) = namespace(targets), targets.shape
     rows = xp.arange(n, dtype=xp.int64, device=compat.device(targets))
     source = xp.reshape(xp.broadcast_to(rows[:, None], (n, width)), (-1,))
@@ -76,17 +76,21 @@ def pairs(targets: Array) -> tuple[Array, Array]:
 
 
 class Labeled(NamedTuple):
-    """Labeled objects that take part in learning, with their targets."""
+    """Labeled objects to learn from, with their targets."""
 
     X: Array  # (n, d)
     codes: Array  # (n,), class numbers
     weights: Array | None  # (n,), all positive
     targets: Array  # (n, n_targets)
 
+    def take(self, rows: Array) -> "Labeled":
+        """Return the objects of these rows, whose targets are still row numbers of all objects."""
+        return Labeled(*(None if array is None else subset(array, rows) for array in self))
+
     def n_without_target(self) -> int:
-        """Objects without a target: alone in their class, unless the targets were precomputed otherwise."""
+        """Count objects without a target: alone in their class, or without one in precomputed targets."""
         xp = namespace(self.targets)
-        if self.targets.shape[1] == 0:  # nobody asked for targets
+        if self.targets.shape[1] == 0:  # no targets were requested
             sizes = tally(self.codes, int(xp.max(self.codes)) + 1)
             return int(xp.sum(xp.astype(sizes == 1, xp.int64)))
         return int(xp.sum(xp.astype(xp.all(self.targets < 0, axis=1), xp.int64)))
@@ -95,7 +99,7 @@ class Labeled(NamedTuple):
 def labeled_objects(
     X: Array, codes: Array, weights: Array | None = None, targets: Any = None, n_targets: int = 1
 ) -> Labeled:
-    """Labeled objects and their targets, searched for or precomputed; an object of weight 0 takes no part."""
+    """Return labeled objects with their targets, found here or precomputed; weight 0 leaves an object out."""
     xp, n = namespace(X, codes), X.shape[0]
     if targets is not None:
         targets = check_neighbors(targets, n, like=X)

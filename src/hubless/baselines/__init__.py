@@ -1,4 +1,4 @@
-"""The Mahalanobis learners that the paper compares with."""
+"""The Mahalanobis learners that the paper compares its method with."""
 
 from .dml_eig import DMLeig
 from .itml import ITML

@@ -1,11 +1,11 @@
 """ITML: information-theoretic metric learning (Davis, Kulis, Jain, Sra & Dhillon, ICML 2007).
 
 The metric nearest to the Euclidean one, in LogDet divergence, that keeps sampled pairs of one class closer
-than a bound and pairs of two classes farther than another, with slack. One pair after another is projected
-upon, again and again, each by an update of rank one.
+than one bound and pairs of two classes farther than another, with slack. The metric is projected onto one
+constraint after another, in several sweeps; each projection is an update of rank one.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -13,8 +13,8 @@ from scipy.linalg.blas import dsymv, dsyr
 from sklearn.utils import check_random_state
 
 from ..arrays import Array, convert, to_numpy
-from ..inputs import check_count
-from .mahalanobis import Learned, MahalanobisLearner
+from ..arrays.inputs import check_count, check_positive, or_none
+from .mahalanobis import LearnedMetric, MahalanobisLearner
 
 MOST_CONSTRAINTS = 20_000
 SAMPLE = 10_000  # pairs that the percentiles of distances are taken from
@@ -28,7 +28,7 @@ class Constraints(NamedTuple):
     bounds: np.ndarray  # (m,): of the squared distance
 
 
-class Projected(NamedTuple):
+class Projection(NamedTuple):
     """The metric with the dual variables and slack bounds that certify it."""
 
     M: np.ndarray  # (d, d)
@@ -38,7 +38,7 @@ class Projected(NamedTuple):
 
 
 def sample_constraints(X: np.ndarray, codes: np.ndarray, n_constraints: int, seed: Any) -> Constraints:
-    """Random pairs of objects with the 5th or the 95th percentile of squared distances as their bound.
+    """Draw pairs of objects, with the 5th or the 95th percentile of squared distances as their bound.
 
     Half of the pairs are of one class, the others of two; pairs of identical objects are left out.
     """
@@ -50,12 +50,12 @@ def sample_constraints(X: np.ndarray, codes: np.ndarray, n_constraints: int, see
     starts = np.cumsum(sizes) - sizes
     half = n_constraints // 2
     first = rng.choice(np.flatnonzero(sizes[codes] > 1), size=half)
-    mate = starts[codes[first]] + rng.randint(sizes[codes[first]])
-    similar = _differences(X, first, order[mate])
+    partner = starts[codes[first]] + rng.randint(sizes[codes[first]])
+    similar = _differences(X, first, order[partner])
     a, b = rng.randint(n, size=(2, 4 * half))
     apart = np.flatnonzero(codes[a] != codes[b])[: n_constraints - half]
     a, b = a[apart], b[apart]
-    if len(a) < n_constraints - half:  # one class has nearly all objects: partners from outside of the class
+    if len(a) < n_constraints - half:  # one class has nearly all objects: take partners from the others
         more = rng.randint(n, size=n_constraints - half - len(a))
         skipped = starts[codes[more]] + sizes[codes[more]] + rng.randint(n - sizes[codes[more]])
         a, b = np.concatenate([a, more]), np.concatenate([b, order[skipped % n]])
@@ -66,19 +66,19 @@ def sample_constraints(X: np.ndarray, codes: np.ndarray, n_constraints: int, see
 
 
 def _differences(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rows x_a − x_b in float64, without those of identical objects."""
+    """Return rows x_a − x_b in float64, without those of identical objects."""
     rows = X[a].astype(np.float64) - X[b]
     return rows[np.any(rows != 0, axis=1)]
 
 
 # min D_ld(M, I) + γ D_ld(diag ξ, diag ξ₀)  subject to  δ vᵀMv ≤ δ ξ for each pair's v = x_i − x_j, with
-# D_ld(A, B) = tr AB⁻¹ − log det AB⁻¹ − d and ξ₀ the bounds. A projection upon one pair, with p = vᵀMv:
+# D_ld(A, B) = tr AB⁻¹ − log det AB⁻¹ − d and ξ₀ the bounds. The projection onto one pair, with p = vᵀMv:
 #   α = min(λ, δ (1/p − 1/ξ) γ / (γ + 1)),  β = δα / (1 − δαp),
 #   ξ ← γξ / (γ + δαξ),  λ ← λ − α,  M ← M + β Mv vᵀM
 # This α makes vᵀMv = ξ after the step, as in the authors' code; the article's Algorithm 1 has another, which
 # does so for γ = 1 alone.
-def itml(constraints: Constraints, gamma: float, max_iter: int, tol: float) -> Projected:
-    """Bregman projections upon the pairs in turn, until a sweep changes λ by less than the share `tol`."""
+def itml(constraints: Constraints, gamma: float, max_iter: int, tol: float) -> Projection:
+    """Project onto the pairs in turn (Bregman), until a sweep changes λ by less than the share `tol`."""
     vectors, signs, bounds = constraints
     M = np.asfortranarray(np.eye(vectors.shape[1]))  # its lower triangle is kept up to date
     duals, slacks, changes = [0.0] * len(signs), bounds.tolist(), []
@@ -99,7 +99,7 @@ def itml(constraints: Constraints, gamma: float, max_iter: int, tol: float) -> P
         if changes[-1] < tol:
             break
     M = np.tril(M) + np.tril(M, -1).T
-    return Projected(M, np.array(duals), np.array(slacks), changes)
+    return Projection(M, np.array(duals), np.array(slacks), changes)
 
 
 class ITML(MahalanobisLearner):
@@ -148,6 +148,13 @@ class ITML(MahalanobisLearner):
     True
     """
 
+    _checks: ClassVar = {
+        **MahalanobisLearner._checks,
+        "gamma": check_positive,
+        "n_constraints": or_none(check_count),
+        "random_state": lambda _, value: check_random_state(value),
+    }
+
     def __init__(
         self,
         gamma: float = 1.0,
@@ -163,15 +170,12 @@ class ITML(MahalanobisLearner):
         self.tol = tol
         self.random_state = random_state
 
-    def _learn(self, X: Array, codes: Array) -> Learned:
-        if not 0 < self.gamma < np.inf:
-            raise ValueError(f"gamma must be a finite number above 0; got {self.gamma!r}.")
-        max_iter = check_count("max_iter", self.max_iter)
-        host, classes = to_numpy(X), to_numpy(codes)  # one pair after another: nothing for a device to share
+    def _learn(self, X: Array, codes: Array) -> LearnedMetric:
+        host, classes = to_numpy(X), to_numpy(codes)  # one pair after another is too little for a device
         n_classes = int(classes.max()) + 1
-        wanted = min(40 * n_classes * (n_classes - 1), MOST_CONSTRAINTS)
+        n_constraints = min(40 * n_classes * (n_classes - 1), MOST_CONSTRAINTS)
         if self.n_constraints is not None:
-            wanted = check_count("n_constraints", self.n_constraints)
-        constraints = sample_constraints(host, classes, wanted, self.random_state)
-        found = itml(constraints, float(self.gamma), max_iter, self.tol)
-        return Learned(convert(cholesky(found.M), X), len(found.changes), found.changes)
+            n_constraints = self.n_constraints
+        constraints = sample_constraints(host, classes, n_constraints, self.random_state)
+        solution = itml(constraints, float(self.gamma), self.max_iter, self.tol)
+        return LearnedMetric(convert(cholesky(solution.M), X), len(solution.changes), solution.changes)

@@ -1,32 +1,32 @@
 """LMNN: large margin nearest neighbours (Weinberger & Saul, JMLR 2009).
 
 Targets are pulled toward their object, and objects of other classes that come within a margin of 1 beyond a
-target (impostors) are pushed away. The sum over impostors has n² terms of which few matter, so rows of
-objects remember those that are near (an active set), and forget them again when the metric has changed.
+target (impostors) are pushed away. The sum over impostors has n² terms of which few matter, so each block of
+rows keeps a list of the near ones (an active set), which is renewed when the metric has changed.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from ..arrays import Array, convert, count, is_on_cpu, namespace, to_numpy, true_positions
-from ..inputs import check_count
-from ..products import sparse_rows
+from ..arrays.inputs import check_count, is_number
+from ..arrays.library import blocks
+from ..arrays.products import map_blocks, sparse_rows
 from ..targets import labeled_objects
-from ..threads import blocks, map_blocks
-from .mahalanobis import Learned, MahalanobisLearner
+from .mahalanobis import LearnedMetric, MahalanobisLearner
 
 ROWS = 256  # objects whose distances to all others a thread of the CPU holds at once: they fit its cache
 CELLS = 1 << 26  # distances held at once by a device, which wants few large steps
-SPARSE = 1 / 32  # a block of rows remembers its impostors if they are fewer than this share of its pairs
-ROUND = 10  # L-BFGS steps between two full looks at all pairs
+SPARSE = 1 / 32  # a block of rows keeps a list of impostors if they are at most this share of its pairs
+ROUND = 10  # L-BFGS steps between two searches of all pairs
 NUMBERS = 1 << 22  # of differences held at once by a thread
 SAMPLE = 512  # objects that choose the scale of the start
 
 Pairs = tuple[Array, Array]  # rows, counted from the start of a block, and columns
-Active = dict[int, Pairs | None]  # by the first row of each block; None stands for all pairs
+Active = dict[int, Pairs | None]  # by the first row of each block; None means all pairs
 
 
 class Problem(NamedTuple):
@@ -38,13 +38,13 @@ class Problem(NamedTuple):
     push: float  # μ
 
     def map(self, function: Callable[[slice], Any]) -> list[Any]:
-        """The function's results for all blocks of rows."""
+        """Return the results of a function for all blocks of rows."""
         n = self.X.shape[0]
         rows = ROWS if is_on_cpu(self.X) else max(ROWS, CELLS // n)
         return map_blocks(namespace(self.X), function, n, rows)
 
 
-class _Terms(NamedTuple):
+class _ImpostorSums(NamedTuple):
     """Sums over the impostors of a block of rows, each pair counted once per target that it violates."""
 
     hinge: float
@@ -54,7 +54,7 @@ class _Terms(NamedTuple):
 
 
 def squared_distances_to_targets(Z: Array, targets: Array) -> Array:
-    """‖z_i − z_j‖² of each target j of i, in float64, −inf where there is none; shape (n, n_targets)."""
+    """Return ‖z_i − z_j‖² of each target j of i, in float64, −inf where there is none; (n, n_targets)."""
     xp, columns = namespace(Z, targets), []
     for t in range(targets.shape[1]):
         difference = Z - xp.take(Z, xp.clip(targets[:, t], min=0), axis=0)
@@ -64,12 +64,12 @@ def squared_distances_to_targets(Z: Array, targets: Array) -> Array:
 
 
 def _distances(xp: Any, problem: Problem, Z: Array, norms: Array, rows: slice) -> Array:
-    """Squared distances from a block of rows to all objects, infinite within a class; shape (rows, n)."""
+    """Return squared distances from a block of rows to all objects, infinite within a class; (rows, n)."""
     squared = norms[rows][:, None] + norms[None, :] - 2 * (Z[rows, :] @ Z.T)
     return xp.where(problem.codes[rows][:, None] == problem.codes[None, :], xp.inf, squared)
 
 
-def _dense_terms(problem: Problem, Z: Array, norms: Array, reach: Array, rows: slice) -> _Terms:
+def _dense_terms(problem: Problem, Z: Array, norms: Array, reach: Array, rows: slice) -> _ImpostorSums:
     xp = namespace(Z)
     squared = _distances(xp, problem, Z, norms, rows)
     times, hinge, violations = xp.zeros_like(squared), 0.0, []
@@ -80,10 +80,10 @@ def _dense_terms(problem: Problem, Z: Array, norms: Array, reach: Array, rows: s
         violations.append(xp.sum(active, axis=1))
         hinge += float(xp.sum(xp.astype(xp.sum(slack, axis=1), xp.float64)))
     counts = xp.astype(xp.stack(violations, axis=1), xp.float64)
-    return _Terms(hinge, counts, xp.astype(xp.sum(times, axis=0), xp.float64), times @ problem.X)
+    return _ImpostorSums(hinge, counts, xp.astype(xp.sum(times, axis=0), xp.float64), times @ problem.X)
 
 
-def _sparse_terms(problem: Problem, Z: Array, reach: Array, rows: slice, pairs: Pairs) -> _Terms:
+def _sparse_terms(problem: Problem, Z: Array, reach: Array, rows: slice, pairs: Pairs) -> _ImpostorSums:
     xp, (row, column) = namespace(Z), pairs
     block, height = Z[rows, :], rows.stop - rows.start
     squared = xp.concat([_pair_distances(xp, block, Z, row[part], column[part]) for part in _parts(pairs, Z)])
@@ -95,11 +95,11 @@ def _sparse_terms(problem: Problem, Z: Array, reach: Array, rows: slice, pairs: 
         violations.append(count(row, height, active))
         hinge += float(xp.sum(slack))
     partners = sparse_rows(row, column, xp.astype(times, Z.dtype), height, problem.X)
-    return _Terms(hinge, xp.stack(violations, axis=1), count(column, Z.shape[0], times), partners)
+    return _ImpostorSums(hinge, xp.stack(violations, axis=1), count(column, Z.shape[0], times), partners)
 
 
 def _parts(pairs: Pairs, Z: Array) -> Iterator[slice]:
-    """Slices of the pairs, at least one, whose differences are held at once."""
+    """Return slices of the pairs, at least one, whose differences are held at once."""
     n_pairs = pairs[0].shape[0]
     return blocks(n_pairs, max(1, NUMBERS // Z.shape[1])) if n_pairs else iter([slice(0, 0)])
 
@@ -110,7 +110,7 @@ def _pair_distances(xp: Any, block: Array, Z: Array, row: Array, column: Array) 
 
 
 def _moved(problem: Problem, L: np.ndarray) -> tuple[Array, Array, Array]:
-    """LX, the squared norms of its rows, and 1 + ‖L(x_i − x_j)‖² for each target."""
+    """Return LX, the squared norms of its rows, and 1 + ‖L(x_i − x_j)‖² for each target."""
     xp = namespace(problem.X)
     Z = problem.X @ xp.astype(convert(L, problem.X), problem.X.dtype).T
     return Z, xp.vecdot(Z, Z, axis=-1), 1 + squared_distances_to_targets(Z, problem.targets)
@@ -120,11 +120,11 @@ def _moved(problem: Problem, L: np.ndarray) -> tuple[Array, Array, Array]:
 # with j a target of i and l of another class. ∂ε/∂L = 2 L Σ w_ab (x_a − x_b)(x_a − x_b)ᵀ, where a pair
 # (i, j) has w = 1 − μ + μ · (its impostors) and a pair (i, l) w = −μ · (targets of i it is an impostor of).
 def lmnn_loss(problem: Problem, L: np.ndarray, active: Active) -> tuple[float, np.ndarray]:
-    """ε(L) over the active pairs of each block of rows, all pairs where that is None, and its gradient."""
+    """Return ε(L) over the active pairs of each block of rows (None: all pairs), and its gradient."""
     xp, (X, _, targets, push) = namespace(problem.X), problem
     Z, norms, reach = _moved(problem, L)
 
-    def terms(rows: slice) -> _Terms:
+    def terms(rows: slice) -> _ImpostorSums:
         pairs = active.get(rows.start)
         if pairs is None:
             return _dense_terms(problem, Z, norms, reach, rows)
@@ -146,7 +146,7 @@ def lmnn_loss(problem: Problem, L: np.ndarray, active: Active) -> tuple[float, n
 
 
 def near_pairs(problem: Problem, L: np.ndarray) -> Active:
-    """Pairs of different classes that are impostors under L, or would be if the margin were twice as wide."""
+    """Find pairs of different classes that are impostors under L, or would be with twice the margin."""
     xp = namespace(problem.X)
     Z, norms, reach = _moved(problem, L)
     farthest = xp.astype(xp.max(reach, axis=1) + 1, Z.dtype)  # −inf without a target: no pair is near
@@ -160,7 +160,7 @@ def near_pairs(problem: Problem, L: np.ndarray) -> Active:
 
 
 def union(a: Active, b: Active, n: int) -> Active:
-    """The pairs of both, of n objects."""
+    """Return the pairs of both, for n objects."""
     merged: Active = {}
     for start, pairs in a.items():
         other = b[start]
@@ -173,34 +173,34 @@ def union(a: Active, b: Active, n: int) -> Active:
     return merged
 
 
-def start(problem: Problem) -> np.ndarray:
-    """√g · I with the g that minimises ε, which is convex in g, over a sample of the rows."""
+def starting_map(problem: Problem) -> np.ndarray:
+    """Return √g · I with the g that minimises ε over a sample of the rows; ε is convex in g."""
     xp, (X, _, targets, push) = namespace(problem.X), problem
     step = max(1, X.shape[0] // SAMPLE)
     pulled = to_numpy(squared_distances_to_targets(X, targets))[::step]
     norms = xp.vecdot(X, X, axis=-1)
     squared = to_numpy(_distances(xp, problem, X, norms, slice(None, None, step)))
     near = np.min(squared, axis=1)[np.isfinite(pulled[:, 0])]
-    unit = np.median(near) if len(near) else 0.0  # the answer's order of magnitude is 1 / unit
+    unit = np.median(near) if len(near) else 0.0  # g is of the order of 1 / unit
     if not unit > 0:
         unit = 1.0
 
     def loss(log_g: float) -> float:
         g, total = np.exp(log_g) / unit, 0.0
-        for own in pulled.T:  # a target each
-            there = np.isfinite(own)
-            hinge = np.clip(1 + g * (own[there, None] - squared[there]), 0, None)
-            total += (1 - push) * g * own[there].sum() + push * hinge.sum()
+        for distances in pulled.T:  # to the first targets, to the second targets, …
+            has_target = np.isfinite(distances)
+            hinge = np.clip(1 + g * (distances[has_target, None] - squared[has_target]), 0, None)
+            total += (1 - push) * g * distances[has_target].sum() + push * hinge.sum()
         return total
 
-    found = minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"maxiter": 20})
-    return np.sqrt(np.exp(found.x) / unit) * np.eye(X.shape[1])
+    best = minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"maxiter": 20})
+    return np.sqrt(np.exp(best.x) / unit) * np.eye(X.shape[1])
 
 
-def lmnn(problem: Problem, max_iter: int, tol: float) -> Learned:
+def lmnn(problem: Problem, max_iter: int, tol: float) -> LearnedMetric:
     """Minimise ε by rounds of L-BFGS over the active pairs, each kept only if ε over all pairs has fallen."""
     n, d = problem.X.shape
-    L = start(problem)
+    L = starting_map(problem)
     active = near_pairs(problem, L)
     history, n_iter = [lmnn_loss(problem, L, active)[0]], 0
 
@@ -210,30 +210,36 @@ def lmnn(problem: Problem, max_iter: int, tol: float) -> Learned:
 
     while n_iter < max_iter:
         steps = {"maxiter": min(ROUND, max_iter - n_iter), "maxcor": ROUND}
-        found = minimize(over_active, L.ravel(), jac=True, method="L-BFGS-B", options=steps)
-        n_iter += max(1, found.nit)
-        moved = found.x.reshape(d, d)
-        seen = near_pairs(problem, moved)
-        value = lmnn_loss(problem, moved, seen)[0]  # over all pairs: those left out add nothing
+        end = minimize(over_active, L.ravel(), jac=True, method="L-BFGS-B", options=steps)
+        n_iter += max(1, end.nit)
+        new = end.x.reshape(d, d)
+        near = near_pairs(problem, new)
+        value = lmnn_loss(problem, new, near)[0]  # over all pairs: those left out add nothing
         if value < history[-1]:
-            L, active = moved, seen
+            L, active = new, near
             history.append(value)
             if history[-2] - value <= tol * history[-2]:
                 break
-        elif found.nit == 0 or value == history[-1]:
+        elif end.nit == 0 or value == history[-1]:
             break
-        else:  # the round ran into impostors that it did not see: once more, seeing them
-            active = union(active, seen, n)
-    return Learned(convert(L, problem.X), n_iter, history)
+        else:  # the round met impostors that were not in its list: repeat it with them
+            active = union(active, near, n)
+    return LearnedMetric(convert(L, problem.X), n_iter, history)
 
 
-def exact_enough(X: Array, targets: Array) -> Array:
-    """X in float64 where float32 products would blur the distances of neighbours, as between far groups."""
+def ensure_precision(X: Array, targets: Array) -> Array:
+    """Return X in float64 if float32 would blur the distances of neighbours, as in distant groups."""
     xp = namespace(X)
     squared = squared_distances_to_targets(X, targets)
     near = float(xp.mean(squared[xp.isfinite(squared)]))
     largest = float(xp.max(xp.vecdot(X, X, axis=-1)))
     return xp.astype(X, xp.float64) if largest * float(xp.finfo(X.dtype).eps) > 1e-3 * near else X
+
+
+def check_push(name: str, value: Any) -> None:
+    """Refuse all but numbers between 0 and 1."""
+    if not is_number(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1; got {value!r}.")
 
 
 class LMNN(MahalanobisLearner):
@@ -256,7 +262,7 @@ class LMNN(MahalanobisLearner):
         L.
     n_iter_ : int
     history_ : list of float
-        The objective over all pairs at the start and after every round; it falls.
+        The objective over all pairs at the start and after every round that lowered it.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     References
@@ -277,6 +283,8 @@ class LMNN(MahalanobisLearner):
     True
     """
 
+    _checks: ClassVar = {**MahalanobisLearner._checks, "n_targets": check_count, "push": check_push}
+
     def __init__(
         self, n_targets: int = 1, push: float = 0.5, *, max_iter: int = 200, tol: float = 1e-2
     ) -> None:
@@ -285,9 +293,7 @@ class LMNN(MahalanobisLearner):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _learn(self, X: Array, codes: Array) -> Learned:
-        n_targets, max_iter = check_count("n_targets", self.n_targets), check_count("max_iter", self.max_iter)
-        if not 0 < self.push < 1:
-            raise ValueError(f"push must lie between 0 and 1; got {self.push!r}.")
-        targets = labeled_objects(X, codes, n_targets=n_targets).targets
-        return lmnn(Problem(exact_enough(X, targets), codes, targets, self.push), max_iter, self.tol)
+    def _learn(self, X: Array, codes: Array) -> LearnedMetric:
+        targets = labeled_objects(X, codes, n_targets=self.n_targets).targets
+        problem = Problem(ensure_precision(X, targets), codes, targets, self.push)
+        return lmnn(problem, self.max_iter, self.tol)

@@ -1,25 +1,38 @@
 """What the Mahalanobis learners share: a matrix L that moves queries and labeled objects alike (Eq. 2-3)."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, count, namespace
-from ..inputs import check_labels, check_points
-from ..movers.linear import centre
+from ..arrays.inputs import check_count, check_labels, check_points, check_positive
+from ..movers.points import weighted_mean
 
 
-class Learned(NamedTuple):
-    """What an optimisation gives back."""
+class LearnedMetric(NamedTuple):
+    """A learned metric, and how the optimisation went."""
 
     L: Array  # (d, d), float64
     n_iter: int
-    history: list[float]  # the objective, or what the method watches, once per round
+    history: list[float]  # the objective, or another measure of progress, once per round
 
 
 class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """f(x, z) = ‖Lx − Lz‖: a subclass learns L, this class checks the input and moves both sides."""
+    """The distance f(x, z) = ‖Lx − Lz‖ (Eq. 2-3): a subclass learns L, this class checks and applies."""
+
+    _learned: ClassVar = {"components_": "dd", "n_iter_": "count", "history_": "list"}
+    _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {  # of parameters, by name
+        "max_iter": check_count,
+        "tol": partial(check_positive, or_zero=True),
+    }
+
+    def _check_parameters(self) -> None:
+        """Refuse invalid parameters."""
+        for name, check in self._checks.items():
+            check(name, getattr(self, name))
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn L from labeled objects.
@@ -29,6 +42,7 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X : array of shape (n, d)
         y : array of shape (n,), the class of each object
         """
+        self._check_parameters()
         X = check_points(self, X, min_rows=2)
         xp = namespace(X)
         classes, codes = check_labels(y, X)
@@ -39,8 +53,9 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"two classes, one of them with two objects; got {sizes.shape[0]} class(es) and at most "
                 f"{int(xp.max(sizes))} object(s) in a class."
             )
-        # Distances ignore the mean, rounding does not; squares of tiny or huge numbers would leave the range.
-        X = xp.astype(xp.astype(X, xp.float64) - centre(X, None, True), X.dtype)
+        # Distances do not depend on the mean, their rounding does; squares of tiny numbers underflow, and of
+        # huge ones overflow.
+        X = xp.astype(xp.astype(X, xp.float64) - weighted_mean(X), X.dtype)
         peak = float(xp.max(xp.abs(X)))
         if peak == 0:
             raise ValueError(f"all {X.shape[0]} objects are identical: there is no distance to learn from.")
@@ -50,11 +65,11 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_iter_, self.history_ = learned.n_iter, learned.history
         return self
 
-    def _learn(self, X: Array, codes: Array) -> Learned:
+    def _learn(self, X: Array, codes: Array) -> LearnedMetric:
         raise NotImplementedError
 
     def transform(self, X: Any) -> Array:
-        """Lx for each row x: Euclidean distances between the results are the learned distances.
+        """Return Lx for each row x: Euclidean distances of the results are the learned distances.
 
         Returns
         -------
@@ -64,7 +79,7 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return check_points(self, X, method="transform", like=self.components_) @ self.components_.T
 
     def get_mahalanobis_matrix(self) -> Array:
-        """M = LᵀL of f(x, z)² = (x − z)ᵀ M (x − z); shape (d, d)."""
+        """Return M = LᵀL of f(x, z)² = (x − z)ᵀ M (x − z); shape (d, d)."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
 

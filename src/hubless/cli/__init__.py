@@ -1,81 +1,84 @@
-"""The command line: one verb per job, each a thin call of one function."""
+"""The command line: a verb parses its options, calls one function and prints the result.
+
+Nothing here imports NumPy at once, so that help is fast: a verb loads what it needs when it runs.
+"""
 
 import argparse
-import json
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
-from .. import __version__, demo
-from . import index_verbs, life_verbs, paper_verbs, report_verbs, switch_verbs
-from .options import Verbs, positive
+from ..integrations import FORMS
+from ..support.imports import lazy_names
+from ..support.version import __version__
+from .options import Verb, VerbOptions
 
-CODES = "exit codes: 0 done; 1 it could not be done, the message says why; 2 a senseless line; 130 stopped"
+CODES = "exit codes: 0 success; 1 failure, with a message that says why; 2 usage error; 130 interrupted"
+VERBS = {  # in the order in which users need them: the module with the options, and what the verb does
+    "demo": ("paper", "compare Euclidean, Move-query, Move-labeled and auto on data from scikit-learn"),
+    "doctor": ("look", "diagnose an index: its metric, its vectors, its hubs, and whether moving is safe"),
+    "fit": ("learn", "learn how to move the items of an index, from labels or from queries and answers"),
+    "evaluate": ("report", "measure what a model changes for queries whose correct answers are known"),
+    "preview": ("look", "show what queries find now, and what they would find after the move"),
+    "predict": ("look", "classify queries by the vote of the moved items nearest to them"),
+    "move": ("move", "move new items on their way into the index, from stdin to stdout"),
+    "export": ("move", f"write a model for another program: {', '.join(FORMS)}"),
+    "report": ("report", "write a page that shows the hubs of an index and what moving changes"),
+    "apply": ("switch", "build the moved index beside the original, which is only read"),
+    "promote": ("switch", "switch to the moved index under the same name; the original is kept"),
+    "rollback": ("switch", "switch back to the original under the same name; the moved index is kept"),
+    "status": ("switch", "say whether an index is an original or a moved one, and which model moved it"),
+    "update": ("learn", "let a model learn from more labeled items, or forget some, without its old data"),
+    "merge": ("learn", "merge models that learned from different items into one, without the data"),
+    "reproduce": ("paper", "run the paper's experiments: a raw result per data set, method and split"),
+    "tables": ("paper", "make the paper's tables from raw results, beside the published figures"),
+}
+_load = lazy_names(__name__, {f"add_{verb}": f"{module}_verbs" for verb, (module, _) in VERBS.items()})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb: 0 when it did its job, 1 when it could not, 2 for a senseless line, 130 for Ctrl-C."""
-    options = parser().parse_args(arguments)
-    warnings.filterwarnings("ignore", "The number of unique classes")  # many classes are no mistake here
+    """Run one verb; return 0 for success, 1 for a failure, 130 for Ctrl-C. A usage error exits with 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    verb = next((text for text in arguments if not text.startswith("-")), "")
+    options = parser(verb).parse_args(arguments, VerbOptions())
+    warnings.filterwarnings("ignore", "The number of unique classes")  # data may have many classes
     try:
         return options.run(options) or 0
-    except BrokenPipeError:  # the reader has seen enough, as `head` does
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stderr.close()
         return 0
     except (OSError, ValueError, ImportError) as error:
         print(f"hubless: {error}", file=sys.stderr)
         return 1
-    except Exception as error:  # ours to repair: one line for the user, all of it for a report
+    except Exception as error:  # a defect of ours: one line for the user, the traceback for a bug report
         if os.environ.get("HUBLESS_TRACEBACK"):
             raise
         print(
-            f"hubless: {type(error).__name__}: {error}. This should have been said better; set "
-            "HUBLESS_TRACEBACK=1 to see where it comes from.",
+            f"hubless: {type(error).__name__}: {error}. This is a defect of hubless: set HUBLESS_TRACEBACK=1 "
+            "to see the traceback, and report it.",
             file=sys.stderr,
         )
         return 1
     except KeyboardInterrupt:
-        print("hubless: stopped; what was finished is kept, and the same command goes on", file=sys.stderr)
+        print(
+            "hubless: interrupted; the same command resumes where it can, else it starts again",
+            file=sys.stderr,
+        )
         return 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """Every verb and its options."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all verbs; with `only`, only that verb has its options, which loads less."""
     parser = argparse.ArgumentParser(
         prog="hubless",
         description="Better k-nearest-neighbour answers: move the stored vectors, never the queries.",
         epilog=CODES,
     )
     parser.add_argument("--version", action="version", version=f"hubless {__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    _add_demo(verbs)
-    index_verbs.add_verbs(verbs)
-    report_verbs.add_verbs(verbs)
-    switch_verbs.add_verbs(verbs)
-    life_verbs.add_verbs(verbs)
-    paper_verbs.add_verbs(verbs)
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB", parser_class=Verb)
+    for name, (_, text) in VERBS.items():
+        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        if only in (None, name):
+            _load(f"add_{name}")(verb)
     return parser
-
-
-def _add_demo(verbs: Verbs) -> None:
-    verb = verbs.add_parser(
-        "demo",
-        help="compare Euclidean, Move-query, Move-labeled and auto on data that comes with scikit-learn",
-        description="Compare Euclidean, Move-query, Move-labeled and auto on digits, wine, iris and blobs.",
-        epilog="example: hubless demo --splits 5 --json",
-    )
-    verb.add_argument("--splits", type=positive, default=3, help="random 70 : 30 splits (default: 3)")
-    verb.add_argument("--report", type=Path, metavar="FILE", help="also write the page of the blobs there")
-    verb.add_argument("--json", action="store_true", help="print the rows as JSON")
-    verb.set_defaults(run=_demo)
-
-
-def _demo(options: argparse.Namespace) -> None:
-    rows = demo.compare(options.splits)
-    print(json.dumps(rows, indent=1) if options.json else demo.table(rows))
-    if options.report is not None:
-        page = demo.report().save(options.report)
-        words = f"\nThe hubs of the blobs, before and after, to look at: {page}"
-        print(words, file=sys.stderr if options.json else sys.stdout)

@@ -1,153 +1,156 @@
-"""What verbs share: options that name stores and queries, and how results are shown."""
+"""The parser of a verb, the options that several verbs share, and how results are printed."""
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shlex
+import sys
 from pathlib import Path
 from textwrap import fill
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-
-from .. import model_dir
-from ..distributed.engine import cluster
-from ..index.repair import Repair
-from ..movers import Mover
-from ..plain import as_json, encodable
-from ..stores.opening import open_store
-from ..stores.store import METRICS, Store, StoreError
-
-Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from ..stores.kinds import DATABASES, METRICS, SUFFIXES
+from ..support.text import as_json, encodable
 
 SOURCE = (
-    "where the vectors are: a file (.npy .npz .parquet .arrow .hdf5 .faiss), a folder of such files, "
-    "lancedb:FOLDER#TABLE, postgresql://USER@HOST/DATABASE#TABLE, or qdrant:FOLDER-OR-URL#COLLECTION"
+    f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not FAISS), or a "
+    f"database: {', '.join(DATABASES)}"
 )
+ITEMS = (
+    "for files and FAISS: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of labels, "
+    "whose column is `label`"
+)
+LABELS = "column with the class of each item"
+MODEL = "folder that `hubless fit` wrote"
+TEXT = 'column of items to show (default: "text", "title" or "name", where there is one)'
+OF_SOURCE = ("vector", "id", "metric", "items")  # options that describe the source
+OF_QUERIES = ("query_vector", "query_id", "query_items")
 
 
 def positive(text: str) -> int:
-    """A number of at least 1."""
-    value = int(text)
+    """Return a whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1; got {text}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text}")
     return value
 
 
-def add_verb(verbs: Verbs, name: str, help: str, run: Any, examples: Sequence[str], more: str = "") -> Any:
-    """A verb with examples under its help, and --json."""
-    verb = verbs.add_parser(
-        name,
-        help=help,
-        description=fill(f"{help[0].upper()}{help[1:]}.{' ' + more if more else ''}", 79),
-        epilog="\n".join(["examples:", *(f"  {line}" for line in examples)]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("--json", action="store_true", help="print the result as JSON")
-    verb.set_defaults(run=run)
-    return verb
+def option(verb: Any, usage: str, help: str, **how: Any) -> None:
+    """Add an option to a verb or a group, given as in a usage line: "source", "-o --out FILE", "--json"."""
+    flags = [word for word in usage.split() if word.startswith("-")]
+    metavars = [word for word in usage.split() if not word.startswith("-")]
+    if flags and metavars:
+        how["metavar"] = metavars[0]
+    elif flags and "choices" not in how:
+        how["action"] = "store_true"
+    verb.add_argument(*(flags or metavars), help=help, **how)
 
 
-def add_source(verb: Any, name: str = "source", help: str = SOURCE) -> None:
-    """The place of the items, and what may have to be said about it."""
-    verb.add_argument(name, help=help)
-    verb.add_argument("--vector", metavar="COLUMN", help="column of vectors, where it cannot be guessed")
-    verb.add_argument("--id", metavar="COLUMN", help='column of ids (default: the key, or "id")')
-    verb.add_argument("--metric", choices=METRICS, help="how it is searched, where it does not say so itself")
-    verb.add_argument(
-        "--items",
-        type=Path,
-        metavar="FILE",
-        help="table with a row per item, for files: CSV, JSON, Parquet, or .npy with the column `label`",
-    )
+class Verb(argparse.ArgumentParser):
+    """The parser of a verb."""
 
+    def explain(self, run: Any, *examples: str, more: str = "", has_json: bool = True) -> None:
+        """Set what the verb runs, and its description and examples; add --json."""
+        self.set_defaults(run=run)
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.description = fill(f"{self.description} {more}", 79)
+        title = "example:" if len(examples) == 1 else "examples:"
+        self.epilog = "\n".join([title, *(f"  {line}" for line in examples)])
+        if has_json:
+            option(self, "--json", "print the result as JSON")
 
-def add_queries(verb: Any, required: bool = True) -> None:
-    """The place of query vectors."""
-    verb.add_argument("--queries", required=required, metavar="SOURCE", help="query vectors; as a source")
-    verb.add_argument("--query-vector", metavar="COLUMN", help="its column of vectors")
-    verb.add_argument("--query-id", metavar="COLUMN", help="its column of ids")
-    verb.add_argument(
-        "--query-items", type=Path, metavar="FILE", help="table with a row per query, for files"
-    )
+    def add_source(self, usage: str = "source", help: str = SOURCE) -> None:
+        """Add the source of the items, and the options that describe it."""
+        option(self, usage, help)
+        option(self, "--vector COLUMN", "column of vectors, where there are several")
+        option(self, "--id COLUMN", 'column of ids (default: the primary key, or "id")')
+        option(self, "--metric", "how vectors are compared (default: as the store says)", choices=METRICS)
+        option(self, "--items FILE", ITEMS, type=Path)
+
+    def add_queries(self, usage: str = "--queries SOURCE", **how: Any) -> None:
+        """Add the options that name the queries."""
+        option(
+            self,
+            usage,
+            "where the query vectors are: a file, a folder or a database, as for the items",
+            **how,
+        )
+        option(self, "--query-vector COLUMN", "column of query vectors")
+        option(self, "--query-id COLUMN", "column of query ids")
+        option(self, "--query-items FILE", "for files: a table with a row per query", type=Path)
+
+    def add_truth(self) -> None:
+        """Add the options that say what is learned from or compared with: classes, or judgements."""
+        kind = self.add_mutually_exclusive_group(required=True)
+        option(kind, "--labels COLUMN", LABELS)
+        option(kind, "--pairs FILE", "relevance judgements: query-id, corpus-id, score", type=Path)
+
+    def add_seed(self, what: str) -> None:
+        """Add the seed of random numbers."""
+        option(self, "--seed SEED", f"seed of {what} (default: 0)", type=int, default=0, dest="random_state")
 
 
 def add_dask(verb: Any) -> None:
-    """Whether a cluster does the work."""
-    verb.add_argument(
-        "--dask",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-        help="let a running Dask cluster do it, as tcp://host:8786; without an address one is started here",
-    )
+    """Add the option that lets a cluster do the work."""
+    text = "use a running Dask cluster, e.g. tcp://host:8786; without an address, one is started here"
+    option(verb, "--dask ADDRESS", text, nargs="?", const="")
 
 
-@contextmanager
-def cluster_of(options: argparse.Namespace) -> Iterator[bool]:
-    """The cluster that was asked for, as long as it is needed; whether one was."""
-    if options.dask is None:
-        yield False
-        return
-    with cluster(options.dask):
-        yield True
+class VerbOptions(argparse.Namespace):
+    """The options of a verb, as they were given."""
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return the options with these names."""
+        return {name: getattr(self, name) for name in names}
+
+    def open_source(self) -> Any:
+        """Open the store of the items; None where none is named."""
+        return self._opened(self.source, **self.given(*OF_SOURCE))
+
+    def open_queries(self) -> Any:
+        """Open the store of the queries; None where none is named."""
+        columns = {"vector": self.query_vector, "id": self.query_id, "items": self.query_items}
+        return self._opened(self.queries, **columns)
+
+    def _opened(self, name: str | None, **options: Any) -> Any:
+        from ..stores.opening import open_store
+
+        return None if name is None else open_store(name, **options)
+
+    def source_options(self) -> list[str]:
+        """Return the options of the source, as typed on a command line."""
+        return self._typed(*OF_SOURCE)
+
+    def query_options(self) -> list[str]:
+        """Return the options of the queries, as typed on a command line."""
+        return self._typed(*OF_QUERIES)
+
+    def _typed(self, *names: str) -> list[str]:
+        given = {name: value for name, value in self.given(*names).items() if value is not None}
+        return [text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+
+    def typed_source(self) -> str:
+        """Return the source and its options, as typed on a command line."""
+        return shlex.join([self.source, *self.source_options()])
+
+    def show(self, result: Any, words: str | None = None) -> None:
+        """Print a result: as JSON, or in words."""
+        if self.json:
+            plain = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
+            is_utf = encoding_of(sys.stdout).startswith("utf")  # elsewhere, JSON has escapes for all letters
+            text = json.dumps(plain, indent=1, ensure_ascii=not is_utf, allow_nan=False)
+        else:
+            text = str(result) if words is None else words
+        print(encodable(text, encoding_of(sys.stdout)))
+
+    def remark(self, text: str) -> None:
+        """Print a remark that is not part of the result; with --json, to stderr."""
+        stream = sys.stderr if self.json else sys.stdout
+        print(encodable(text, encoding_of(stream)), file=stream)
 
 
-def source_of(options: argparse.Namespace) -> Store:
-    """The store of the items."""
-    return open_store(
-        options.source, vector=options.vector, id=options.id, metric=options.metric, items=options.items
-    )
-
-
-def queries_of(options: argparse.Namespace) -> Store:
-    """The store of the queries."""
-    return open_store(
-        options.queries, vector=options.query_vector, id=options.query_id, items=options.query_items
-    )
-
-
-def ids_like(store: Store, texts: Sequence[str]) -> list[Any]:
-    """Ids as the store has them, from what was typed."""
-    kinds = {type(value) for value in next(iter(store.ids()), np.empty(0)).tolist()}
-    return [int(text) if int in kinds and text.lstrip("-").isdigit() else text for text in texts]
-
-
-def vectors_of(
-    store: Store, columns: Sequence[str] = ()
-) -> tuple[np.ndarray, list[Any], dict[str, list[Any]]]:
-    """All vectors of a store, their ids, and columns."""
-    batches = list(store.batches(columns))
-    if not batches:
-        raise StoreError(f"{store.name} is empty.")
-    values = {name: [value for batch in batches for value in batch.columns[name]] for name in columns}
-    vectors = np.concatenate([batch.vectors for batch in batches])
-    if np.isnan(vectors).any():
-        raise StoreError(f"{store.name} has rows without a vector; queries must all have one.")
-    return vectors, [value for batch in batches for value in batch.ids.tolist()], values
-
-
-def model_of(folder: str) -> Repair:
-    """The model in a folder; a saved mover is one without anything said about metric or ids."""
-    return as_repair(model_dir.load(folder), folder)
-
-
-def as_repair(found: Any, folder: str) -> Repair:
-    """What was loaded from a folder, as a model for an index."""
-    if isinstance(found, Mover) and not found._lifts:
-        return Repair(found)
-    if not isinstance(found, Repair):
-        raise StoreError(
-            f"{folder} holds a {type(found).__name__}; what moves an index is made by `hubless fit`."
-        )
-    return found
-
-
-def show(options: argparse.Namespace, result: Any, words: str | None = None) -> None:
-    """Print a result: as JSON, or in words."""
-    if options.json:
-        told = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
-        text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
-        print(encodable(text))
-    else:
-        print(str(result) if words is None else words)
+def encoding_of(stream: Any) -> str:
+    """Return the encoding of a text stream, in lower case."""
+    return str(getattr(stream, "encoding", None) or "utf-8").lower()

@@ -1,125 +1,98 @@
-"""The verbs of the paper: run its experiments, make its tables."""
+"""The verbs of the paper: the demo, its experiments, its tables."""
 
-import argparse
-import json
+import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
-from .. import datasets
-from ..paper import published, standings, tables
-from ..paper.contest import CONTENDERS
-from ..paper.experiment import METHODS
-from ..paper.pages import MOVED, PLAIN, write_pages
-from ..paper.reproduce import PASSES, Options, outcomes, plan, reproduce
-from .options import Verbs, positive
+from ..paper import names
+from .options import Verb, VerbOptions, option, positive
 
 
-def add_verbs(verbs: Verbs) -> None:
-    """reproduce, tables and standings."""
-    _add_reproduce(verbs)
-    _add_tables(verbs)
-    _add_standings(verbs)
+def add_demo(verb: Verb) -> None:
+    """Add the options of `hubless demo`."""
+    verb.explain(_demo, "hubless demo --splits 5 --json", more="The data are digits, wine, iris and blobs.")
+    option(verb, "--splits N", "random 70 : 30 splits (default: 3)", type=positive, default=3)
+    option(verb, "--report FILE", "also write a page about the hubs of the blobs", type=Path)
 
 
-def _add_reproduce(verbs: Verbs) -> None:
-    verb = verbs.add_parser(
-        "reproduce",
-        help="run the paper's experiments, one raw result per data set, method and split",
-        description="Run the paper's experiments. Each cell (data set × method × split) is one small JSON "
-        "file; finished cells are skipped, so a stopped run goes on where it was. When the cells are done, "
-        "their training times are measured one at a time. `hubless tables` makes tables of the files.",
-        epilog="examples: hubless reproduce --datasets iris wine --splits 2   |   "
-        "hubless reproduce --jobs 4 --out results   |   exit code 1: a cell failed, its file says why",
+def _demo(options: VerbOptions) -> None:
+    from ..paper import demo
+
+    rows = demo.compare(options.splits)
+    options.show(rows, demo.table(rows))
+    if options.report is not None:
+        page = demo.report().save(options.report)
+        options.remark(f"\n{page} shows the hubs of the blobs, before and after.")
+
+
+def add_reproduce(verb: Verb) -> None:
+    """Add the options of `hubless reproduce`."""
+    verb.explain(
+        _reproduce,
+        "hubless reproduce --datasets iris wine --splits 2",
+        "hubless reproduce --jobs 4 --out results",
+        more="Each cell (data set × method × split) is one small JSON file; finished cells are skipped, so "
+        "an interrupted run resumes. When the cells are done, their training times are measured one at a "
+        "time. `hubless tables` makes tables of the files. The exit code is 1 if a cell failed; its file "
+        "says why.",
     )
-    several: dict[str, Any] = {"nargs": "+", "metavar": "NAME"}
-    verb.add_argument(
-        "--datasets",
-        **several,
-        choices=tuple(datasets.RECIPES),
-        default=datasets.NAMES,
-        help=f"of {', '.join(datasets.RECIPES)} (default: the paper's 13)",
-    )
-    verb.add_argument(
-        "--methods",
-        **several,
-        choices=(*METHODS, *CONTENDERS),
-        default=tuple(published.METHODS),
-        help=f"of {', '.join((*METHODS, *CONTENDERS))} (default: the paper's six)",
-    )
-    verb.add_argument("--splits", type=positive, default=4, help="random 70 : 30 splits (default: 4)")
-    verb.add_argument("--dim", type=positive, default=300, help="principal components (default: 300)")
-    verb.add_argument("--out", type=Path, default=Path("results"), help="folder of raw results (results)")
-    verb.add_argument("--jobs", type=positive, default=1, help="cells side by side (default: 1)")
-    verb.add_argument("--only", choices=PASSES, help="run the cells, or time those that are there")
-    verb.add_argument("--rows", type=positive, help="a random part of each data set, for a quick look")
-    verb.add_argument("--data-dir", type=Path, help="where data files are (default: $HUBLESS_DATA)")
-    verb.add_argument("--device", default="cpu", help='where to compute: "cpu" (default) or "cuda"')
-    verb.add_argument(
-        "--report", type=Path, metavar="FOLDER", help="also write the hubness page of each data set there"
-    )
-    verb.add_argument("--json", action="store_true", help="print what each cell came to as JSON")
-    verb.set_defaults(run=_reproduce)
+    for what, allowed, default, words in (
+        ("datasets", names.DATASETS, names.PAPER_DATASETS, "the paper's 13"),
+        ("methods", names.METHODS, names.PAPER_METHODS, "the paper's six"),
+    ):
+        text = f"one or more of {', '.join(allowed)} (default: {words})"
+        option(verb, f"--{what} NAME", text, nargs="+", choices=allowed, default=[*default])
+    option(verb, "--splits N", "random 70 : 30 splits (default: 4)", type=positive, default=4)
+    option(verb, "--dim N", "principal components (default: 300)", type=positive, default=300)
+    folder = Path("results")
+    option(verb, "--out FOLDER", f"folder of raw results (default: {folder})", type=Path, default=folder)
+    option(verb, "--jobs N", "cells that run in parallel (default: 1)", type=positive, default=1)
+    option(verb, "--only", "only run the cells, or only time finished ones", choices=names.PASSES)
+    option(verb, "--rows N", "take N random objects of each data set, for a quick look", type=positive)
+    text = "folder with the data files (default: $HUBLESS_DATA, else ~/.cache/hubless/data)"
+    option(verb, "--data-dir FOLDER", text, type=Path)
+    option(verb, "--device DEVICE", 'where to compute: "cpu" (default) or "cuda"', default="cpu")
+    option(verb, "--report FOLDER", "also write a page about the hubs of each data set there", type=Path)
 
 
-def _reproduce(options: argparse.Namespace) -> int:
+def _reproduce(options: VerbOptions) -> int:
+    from ..paper.pages import MOVED, PLAIN, write_pages
+    from ..paper.reproduce import Options, outcomes, plan, reproduce
+
     if options.report is not None and not {PLAIN, MOVED} <= set(options.methods):
         raise ValueError(f"the pages of --report compare {PLAIN} with {MOVED}: add them to --methods.")
     cells = plan(options.datasets, options.methods, options.splits, options.dim)
     shared = Options(options.out, options.data_dir, options.rows, options.device)
-    reproduce(cells, shared, options.jobs, PASSES if options.only is None else (options.only,))
-    found = outcomes(cells, shared)
-    failed = [entry for entry in found if entry["status"] == "failed"]
-    done = sum(entry["status"] == "done" for entry in found)
-    if options.json:
-        print(json.dumps(found, indent=1))
-    else:
-        print(f"{done} of {len(found)} results are in {options.out}; next: hubless tables {options.out}")
+    reproduce(cells, shared, options.jobs, names.PASSES if options.only is None else (options.only,))
+    results = outcomes(cells, shared)
+    done = sum(entry["status"] == "done" for entry in results)
+    tables = f"hubless tables {shlex.quote(str(options.out))}"
+    options.show(results, f"{done} of {len(results)} results are in {options.out}; next: {tables}")
     if options.report is not None:
         for page in write_pages(options.datasets, options.dim, shared, options.report):
-            print(page, file=sys.stderr if options.json else sys.stdout)
+            options.remark(str(page))
+    failed = [entry for entry in results if entry["status"] == "failed"]
     for entry in failed:
         print(f"hubless: {entry['file']}: {entry['error']}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _add_tables(verbs: Verbs) -> None:
-    verb = verbs.add_parser(
-        "tables",
-        help="make the paper's tables from raw results, beside the paper's figures",
-        description="Make Tables 1 to 4 from the raw results of `hubless reproduce`: Markdown, CSV, LaTeX, "
-        "JSON and a figure for each table.",
-        epilog="example: hubless tables results --out tables",
+def add_tables(verb: Verb) -> None:
+    """Add the options of `hubless tables`."""
+    verb.explain(
+        _tables,
+        "hubless tables results --out tables",
+        more="It writes Tables 1 to 4 of the paper as Markdown, CSV, LaTeX and JSON, and a figure of each. "
+        "With --json, it prints them and writes nothing.",
     )
-    verb.add_argument("results", type=Path, help="folder of raw results")
-    verb.add_argument("--out", type=Path, default=Path("tables"), help="folder to write to (tables)")
-    verb.add_argument("--json", action="store_true", help="print the tables as JSON and write nothing")
-    verb.set_defaults(run=_tables)
+    option(verb, "results", "folder of raw results of `hubless reproduce`", type=Path)
+    option(verb, "--out FOLDER", "folder to write (default: tables)", type=Path, default=Path("tables"))
 
 
-def _tables(options: argparse.Namespace) -> None:
+def _tables(options: VerbOptions) -> None:
+    from ..paper import results, tables
+
     if options.json:
-        print(json.dumps(tables.as_json(tables.read(options.results)), indent=1))
+        options.show(tables.as_json(results.read(options.results)))
     else:
         print(*tables.write(options.results, options.out), sep="\n")
-
-
-def _add_standings(verbs: Verbs) -> None:
-    verb = verbs.add_parser(
-        "standings",
-        help="make the table of movers from raw results",
-        description="Make the table of movers (accuracy, skewness, seconds, what auto chose and what that "
-        "proves) from the raw results of `hubless reproduce`.",
-        epilog="example: hubless standings results --out tables",
-    )
-    verb.add_argument("results", type=Path, nargs="+", help="folders of raw results; the first has priority")
-    verb.add_argument("--out", type=Path, default=Path("tables"), help="folder to write to (tables)")
-    verb.add_argument("--json", action="store_true", help="print the table as JSON and write nothing")
-    verb.set_defaults(run=_standings)
-
-
-def _standings(options: argparse.Namespace) -> None:
-    if options.json:
-        print(json.dumps(standings.as_json(options.results), indent=1))
-    else:
-        print(*standings.write(options.results, options.out), sep="\n")

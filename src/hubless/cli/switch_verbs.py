@@ -1,121 +1,103 @@
 """The verbs that build a moved index and switch to it: apply, promote, rollback, status."""
 
-import argparse
+import shlex
 from typing import Any
 
-from ..index.apply import apply, promote, rollback, status
-from .options import Verbs, add_dask, add_source, add_verb, cluster_of, model_of, show, source_of
+from .options import MODEL, Verb, VerbOptions, add_dask, option
 
 
-def add_verbs(verbs: Verbs) -> None:
-    """All of them, in the order in which a user meets them."""
-    _add_apply(verbs)
-    _add_promote(verbs)
-    _add_rollback(verbs)
-    _add_status(verbs)
-
-
-def _add_apply(verbs: Verbs) -> None:
-    verb = add_verb(
-        verbs,
-        "apply",
-        "build the moved index beside the one that serves, which is only read",
+def add_apply(verb: Verb) -> None:
+    """Add the options of `hubless apply`."""
+    verb.explain(
         _apply,
-        [
-            "hubless apply model index.faiss -o moved.faiss",
-            "hubless apply model postgresql://me@localhost/shop#products -o products_moved",
-        ],
-        "Stopped or killed, the same command goes on; run after rows were added, it writes what is new.",
+        "hubless apply model index.faiss -o moved.faiss",
+        "hubless apply model postgresql://me@localhost/shop#products -o products_moved",
+        more="After an interruption, the same command resumes in a database, and writes a file from the "
+        "start. Run it again, too, when rows were added, changed or removed.",
     )
-    verb.add_argument("model", help="folder that `hubless fit` wrote")
-    add_source(verb)
-    verb.add_argument(
-        "-o", "--out", required=True, metavar="TARGET", help="file, table or collection to make"
-    )
+    option(verb, "model", MODEL)
+    verb.add_source()
+    option(verb, "-o --out TARGET", "file, table or collection to create", required=True)
     add_dask(verb)
 
 
-def _apply(options: argparse.Namespace) -> None:
-    with cluster_of(options) as on_dask:
-        found = apply(
-            model_of(options.model), source_of(options), options.out, progress=None, on_dask=on_dask
-        )
+def _apply(options: VerbOptions) -> None:
+    from ..repair.apply import apply_index
+
+    result = apply_index(options.model, options.open_source(), options.out, dask=options.dask, progress=None)
     lines = [
-        f"{found['target']}: {found['rows']:,} rows, {found['written']:,} written and {found['removed']:,} "
-        f"removed in this run.",
-        *found["notes"],
-        f"{options.source} serves as before. Next: hubless promote {options.source} {options.out}",
+        f"{result['target']}: {result['rows']:,} rows, {result['written']:,} written and "
+        f"{result['removed']:,} removed in this run.",
+        *result["notes"],
+        f"{options.source} is unchanged and serves as before. "
+        f"Next: hubless promote {options.typed_source()} {shlex.quote(options.out)}",
     ]
-    show(options, found, "\n".join(lines))
+    options.show(result, "\n".join(lines))
 
 
-def _add_promote(verbs: Verbs) -> None:
-    verb = add_verb(
-        verbs,
-        "promote",
-        "let the name that is served be the moved index; the original is kept",
+def add_promote(verb: Verb) -> None:
+    """Add the options of `hubless promote`."""
+    verb.explain(
         _promote,
-        ["hubless promote index.faiss moved.faiss", "hubless promote lancedb:shop#products products_moved"],
-        "One step: whoever asks finds the one or the other.",
+        "hubless promote index.faiss moved.faiss",
+        "hubless promote lancedb:shop#products products_moved",
+        more="One step: every query finds either the original or the moved index.",
     )
-    add_source(verb)
-    verb.add_argument("target", help="what `hubless apply -o` made")
+    verb.add_source()
+    option(verb, "target", "name that was given to `hubless apply -o`")
 
 
-def _promote(options: argparse.Namespace) -> None:
-    found = promote(source_of(options), options.target)
+def _promote(options: VerbOptions) -> None:
+    from ..repair.apply import promote_index
+
+    result = promote_index(options.open_source(), options.target)
     words = (
-        f"{found['serving']} is moved now; the original is kept as {found['original']}.\n"
-        f"To undo: hubless rollback {options.source}"
+        f"{result['serving']} is moved now; the original is kept as {result['original']}.\n"
+        f"To undo: hubless rollback {options.typed_source()}"
     )
-    show(options, found, words)
+    options.show(result, words)
 
 
-def _add_rollback(verbs: Verbs) -> None:
-    verb = add_verb(
-        verbs,
-        "rollback",
-        "let the name that is served be the original again; the moved index is kept",
-        _rollback,
-        ["hubless rollback index.faiss"],
+def add_rollback(verb: Verb) -> None:
+    """Add the options of `hubless rollback`."""
+    verb.explain(_rollback, "hubless rollback index.faiss")
+    verb.add_source()
+
+
+def _rollback(options: VerbOptions) -> None:
+    from ..repair.apply import rollback_index
+
+    result = rollback_index(options.open_source())
+    words = (
+        f"{result['serving']} is the original again; the moved index is kept as {result['moved_kept_as']}."
     )
-    add_source(verb)
-
-
-def _rollback(options: argparse.Namespace) -> None:
-    found = rollback(source_of(options))
-    words = f"{found['serving']} is the original again; the moved index is kept as {found['moved_kept_as']}."
-    if found["added_since"]:
-        words += f"\n{found['added_since']:,} rows were added since; they are in that one alone."
-    show(options, found, words)
-
-
-def _add_status(verbs: Verbs) -> None:
-    verb = add_verb(
-        verbs,
-        "status",
-        "tell whether a name serves its original or a moved index, and by which model",
-        _status,
-        ["hubless status index.faiss"],
-    )
-    add_source(verb)
-
-
-def _status(options: argparse.Namespace) -> None:
-    found = status(source_of(options))
-    show(options, found, _status_words(found))
-
-
-def _status_words(found: dict[str, Any]) -> str:
-    head = (
-        f"{found['name']}: {found['status']}, {found['count']:,} rows, metric {found['metric'] or 'not told'}"
-    )
-    if found["model"] is None:
-        return head
-    lines = [head, f"moved by model {found['model'][:12]}, from {found['source']}"]
-    if found["original"] is not None:
-        there = (
-            "" if found["original_is_there"] else ", which is not there any more: it cannot be rolled back"
+    if result["added_since"]:
+        words += (
+            f"\n{result['added_since']:,} rows were added since the switch; only the moved index has them."
         )
-        lines.append(f"original kept as {found['original']}{there}")
+    options.show(result, words)
+
+
+def add_status(verb: Verb) -> None:
+    """Add the options of `hubless status`."""
+    verb.explain(_status, "hubless status index.faiss")
+    verb.add_source()
+
+
+def _status(options: VerbOptions) -> None:
+    from ..repair.apply import index_status
+
+    result = index_status(options.open_source())
+    options.show(result, _status_words(result))
+
+
+def _status_words(result: dict[str, Any]) -> str:
+    metric = result["metric"] or "unknown"
+    head = f"{result['name']}: {result['status']}, {result['count']:,} rows, metric {metric}"
+    if result["model"] is None:
+        return head
+    lines = [head, f"moved by model {result['model'][:12]}, from {result['source']}"]
+    if result["original"] is not None:
+        missing = ", which does not exist any more: it cannot be rolled back"
+        lines.append(f"original kept as {result['original']}{'' if result['original_is_there'] else missing}")
     return "\n".join(lines)

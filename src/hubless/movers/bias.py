@@ -1,21 +1,23 @@
-"""Movers that change which objects are asked for at all: a bias per object, carried by one more column."""
+"""Movers that change how often an object is a neighbour at all: a bias per object, in one more column."""
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import array_api_compat as compat
 import numpy as np
 
 from ..arrays import Array, convert, namespace
-from ..inputs import check_count, check_positive
+from ..arrays.inputs import check_count, check_positive
+from ..arrays.library import blocks
 from ..moments import scatter
-from ..ranking import without
-from ..threads import blocks
-from ..topk import search
-from .linear import weighted_mean
+from ..neighbors.ranking import drop_self
+from ..neighbors.search import search
 from .mover import Mover
-from .points import Points, class_means
+from .points import Points, class_means, weighted_mean
 
-QUANTILE = 0.99  # of the handicaps: an outlier far from everything would widen the column for all
+__all__ = ["Balance", "Steer"]
+
+QUANTILE = 0.99  # of r: an outlier far from everything would widen the column for all
 ROWS = 8192  # objects compared with their targets at once
 
 
@@ -23,8 +25,9 @@ ROWS = 8192  # objects compared with their targets at once
 class Balance(Mover):
     """Give objects in crowded places a handicap: ‖x − z‖² − g r(z), r how far z is from the x near it.
 
-    r is the mean squared distance. On unit vectors g = ½ is CSLS for fixed queries. Objects stay where they
-    are; as they were before any move, they stand for the queries.
+    Good against hubs that remain after a move. r is the mean squared distance. On unit vectors g = ½ is CSLS
+    for fixed queries. Objects are not moved. A sample of them, as they were before any move, represents the
+    queries.
 
     Parameters
     ----------
@@ -33,11 +36,14 @@ class Balance(Mover):
     n_neighbors : int, default=5
         Near objects that r is the mean over.
     n_proxies : int, default=2048
-        How many objects, drawn at random, stand for the queries. More changed little where it was measured.
+        How many objects, drawn at random, represent the queries. More changed little where it was measured.
 
     Attributes
     ----------
-    proxies_ : array of shape (n_proxies, d)
+    proxies_ : array of shape (at most n_proxies, d)
+        Objects that represent the queries.
+    cap_ : float
+        The largest r that counts: the 99th percentile, as an outlier would widen the column for all.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples
@@ -47,56 +53,57 @@ class Balance(Mover):
     [[0.0, 2.0], [1.0, 2.0], [4.0, 0.0]]
     """
 
+    _checks: ClassVar = {
+        "strength": partial(check_positive, or_zero=True),
+        "n_neighbors": check_count,
+        "n_proxies": check_count,
+    }
     _uses_labels = False
-    _lifts = True
+    _adds_column = True
+    _learned: ClassVar = {"proxies_": "nd", "cap_": "number"}
 
     def __init__(self, strength: float = 0.5, *, n_neighbors: int = 5, n_proxies: int = 2048) -> None:
         self.strength = strength
         self.n_neighbors = n_neighbors
         self.n_proxies = n_proxies
 
-    def _check(self) -> None:
-        check_positive("strength", self.strength, or_zero=True)
-        check_count("n_neighbors", self.n_neighbors)
-        check_count("n_proxies", self.n_proxies)
-
     def _learn(self, points: Points) -> Points:
         xp, n = namespace(points.X), points.X.shape[0]
         drawn = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
         chosen = convert(drawn, points.X)
         self.proxies_ = xp.take(points.X, chosen, axis=0)
-        near = self._spread(points.Z, chosen)
-        self.cap_ = float(xp.sort(near)[int(np.ceil(QUANTILE * (n - 1)))])
-        return self._raised(points, near)
+        spread = self._spread(points.Z, chosen)
+        self.cap_ = float(xp.sort(spread)[int(np.ceil(QUANTILE * (n - 1)))])
+        return self._add_bias(points, spread)
 
     def _apply(self, points: Points) -> Points:
-        return self._raised(points, self._spread(points.Z, None))
+        return self._add_bias(points, self._spread(points.Z, None))
 
-    def _raised(self, points: Points, near: Array) -> Points:
-        return points.raised(-float(self.strength) * namespace(near).clip(near, max=self.cap_))
+    def _add_bias(self, points: Points, spread: Array) -> Points:
+        return points.with_bias(-float(self.strength) * namespace(spread).clip(spread, max=self.cap_))
 
-    def _spread(self, Z: Array, own: Array | None) -> Array:
-        """r of each object; `own` are the objects that are proxies, which do not count for themselves."""
+    def _spread(self, Z: Array, chosen: Array | None) -> Array:
+        """Return r of each object; `chosen` are the rows of Z that are proxies, which ignore themselves."""
         xp, n = namespace(Z), self.proxies_.shape[0]
-        k = min(self.n_neighbors, n if own is None else n - 1)
+        k = min(self.n_neighbors, n if chosen is None else n - 1)
         if k < 1:  # the only proxy is the object itself: no handicap, and a cap of 0 for later ones
             return xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z))
-        distances, index = search(Z, self.proxies_, k if own is None else k + 1)
-        if own is not None:
+        distances, index = search(Z, self.proxies_, k if chosen is None else k + 1)
+        if chosen is not None:
             rows = xp.arange(Z.shape[0], dtype=xp.int64, device=compat.device(Z))
-            numbers = xp.reshape(xp.take(own, xp.reshape(index, (-1,))), index.shape)
-            distances = without(xp, distances, numbers, rows)
+            numbers = xp.reshape(xp.take(chosen, xp.reshape(index, (-1,))), index.shape)
+            distances = drop_self(xp, distances, numbers, rows)
         return xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
 
 
 # ŷ_c(x) = π_c + w_cᵀ(x − μ) with w_c = (T + λI)⁻¹ n_c (m_c − μ): ridge regression of the indicator of c.
 # ‖x − z‖² − 2s ŷ_y(x) = ‖x − z'‖² + b with z' = z + s w_y and b = −2s w_yᵀ(z − μ) − s²‖w_y‖² − 2s π_y
 class Steer(Mover):
-    """Let a ridge classifier have a say: ‖x − z‖² − c u ŷ_y(x), with ŷ_y(x) its belief in the class of z.
+    """Add what a ridge classifier predicts: ‖x − z‖² − c u ŷ_y(x), with ŷ_y(x) its score for the class of z.
 
-    Where classes are told apart by directions of little variance, distances do not see them and a linear
-    classifier does; where they have no simple shape, it is the other way round. z moves along its class's
-    weights w_y, the same way for all objects of the class.
+    Good for classes that differ in directions of little variance, such as those of text: a linear classifier
+    sees them and distances do not. Where classes have no simple shape, it is the other way round. z moves
+    along the weights w_y of its class, the same way for all objects of the class.
 
     Parameters
     ----------
@@ -118,26 +125,23 @@ class Steer(Mover):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
+    >>> from hubless import MoveLabeledClassifier
     >>> from hubless.movers import Steer
     >>> X, y = load_digits(return_X_y=True)
-    >>> bool(cross_val_score(make_pipeline(Steer(), KNeighborsClassifier()), X, y).mean() > 0.95)
+    >>> model = MoveLabeledClassifier(mover=Steer()).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
     True
     """
 
-    _lifts = True
+    _checks: ClassVar = {"strength": partial(check_positive, or_zero=True), "alpha": check_positive}
+    _adds_column = True
+    _learned: ClassVar = {"coef_": "cd", "intercept_": "c", "mean_": "d", "shift_": "number"}
 
     def __init__(self, strength: float = 1.0, alpha: float = 0.1) -> None:
         self.strength = strength
         self.alpha = alpha
 
-    def _check(self) -> None:
-        check_positive("strength", self.strength, or_zero=True)
-        check_positive("alpha", self.alpha)
-
-    def _width(self) -> int:
+    def _n_targets(self) -> int:
         return 1
 
     def _estimate(self, points: Points) -> None:
@@ -159,12 +163,12 @@ class Steer(Mover):
         centred = xp.astype(Z, xp.float64) - self.mean_
         bias = -2 * xp.vecdot(step, centred, axis=-1) - xp.vecdot(step, step, axis=-1)
         bias = bias - 2 * self.shift_ * xp.take(self.intercept_, points.codes)
-        return points._replace(Z=Z + xp.astype(step, Z.dtype)).raised(bias)
+        return points._replace(Z=Z + xp.astype(step, Z.dtype)).with_bias(bias)
 
 
 # u = mean_i ‖x_i − x_t(i)‖² over the objects that have a target t(i)
 def _target_spread(points: Points, mean: Array) -> float:
-    """u, or the mean squared distance to μ where every object is alone or has its double."""
+    """Return u, or the mean squared distance to μ where every object is alone or has a duplicate."""
     xp, X = namespace(points.X), points.X
     targets: Any = points.targets
     first = targets[:, 0]

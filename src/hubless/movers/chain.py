@@ -1,19 +1,22 @@
 """Movers one after another."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 
 from .mover import Mover
 from .points import Points
 
+__all__ = ["Chain"]
+
 
 class Chain(Mover):
     """Move by one mover, then by the next, and so on.
 
-    Each learns from the objects as the one before it left them. Order matters: a metric (Whiten, Denoise)
-    comes first, as those after it work in its space; then what moves objects (Shrink, Smooth, MoveLabeled,
-    …); then Balance, then Steer. Targets are those of the input space, or those given, for all of them.
+    Good for combinations. Each learns from the objects as the one before it left them. Order matters: a
+    metric (Whiten, Denoise) comes first, as those after it work in its space; then what moves objects
+    (Shrink, Smooth, MoveLabeled, …); then Balance, then Steer. Targets are those of the input space, or those
+    given, for all of them.
 
     Parameters
     ----------
@@ -31,6 +34,8 @@ class Chain(Mover):
     [[2.5], [3.5], [6.0]]
     """
 
+    _learned: ClassVar = {"movers_": "movers"}
+
     def __init__(self, movers: Any = ()) -> None:
         self.movers = movers
 
@@ -39,19 +44,19 @@ class Chain(Mover):
         return any(mover._uses_labels for mover in self.movers)
 
     @property
-    def _lifts(self) -> bool:  # type: ignore[override]
-        return any(mover._lifts for mover in self.movers)
+    def _adds_column(self) -> bool:  # type: ignore[override]
+        return any(mover._adds_column for mover in self.movers)
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):
             raise ValueError(
-                f"a chain is made of movers, as Chain([Whiten(), Shrink(0.5)]); got {self.movers!r}."
+                f"a chain is made of movers, for example Chain([Whiten(), Shrink(0.5)]); got {self.movers!r}."
             )
         for mover in self.movers:
-            mover._check_inside("a chain")
+            mover._check_nested("a chain")
 
-    def _width(self) -> int:
-        return max((mover._width() for mover in self.movers), default=0)
+    def _n_targets(self) -> int:
+        return max((mover._n_targets() for mover in self.movers), default=0)
 
     def _learn(self, points: Points) -> Points:
         self.movers_ = [clone(mover) for mover in self.movers]

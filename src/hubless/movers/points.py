@@ -1,27 +1,32 @@
-"""Labeled objects on their way: where they were, where they are now, and what they are known by."""
+"""Points: labeled objects while they are moved, with where they were and where they are now.
 
-from typing import NamedTuple
+A mover takes points and returns them moved; the next mover of a chain continues from there. At the end
+`to_query_space` turns them into what a k-NN stores.
+"""
+
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, count, namespace
-from ..moments import as_weights, scatter
-from ..products import sparse_rows
+from ..arrays import Array, count, is_on_cpu, namespace, rows
+from ..arrays.inputs import check_squares
+from ..arrays.library import blocks
+from ..arrays.products import rows_at_once, sparse_rows, sum_blocks
+from ..moments import as_origin, as_weights, scatter
 from ..targets import Labeled
-from ..threads import blocks
 
 ROWS = 8192  # rows lifted to float64 at once
 
 
 class Points(NamedTuple):
-    """What one mover hands to the next.
+    """Labeled objects before and after a move.
 
     Queries are compared with Z by ‖L'x − z‖² + bias, where L' is the transpose of L, or the identity.
     """
 
-    X: Array  # (n, r): where the objects were, in the space of the comparison: they stand for queries
+    X: Array  # (n, r): where the objects were, in the space of the comparison; they represent queries
     Z: Array  # (n, r): where they are now
-    codes: Array  # (n,): class numbers; None where no mover asks for them
+    codes: Array  # (n,): class numbers; None where no mover uses them
     n_classes: int
     weights: Array | None = None  # (n,)
     targets: Array | None = None  # (n, width): nearest same-class objects, in the space of the input
@@ -29,37 +34,64 @@ class Points(NamedTuple):
     L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
 
     @staticmethod
-    def start(labeled: Labeled, n_classes: int) -> "Points":
-        """Objects that have not moved yet."""
+    def of(labeled: Labeled, n_classes: int) -> "Points":
+        """Return objects that have not moved yet."""
         X, codes, weights, targets = labeled
         return Points(X, X, codes, n_classes, weights, targets)
 
-    def raised(self, bias: Array) -> "Points":
-        """The same points with more bias."""
+    def with_bias(self, bias: Array) -> "Points":
+        """Return the same points with this bias added."""
         return self._replace(bias=bias if self.bias is None else self.bias + bias)
+
+    def rows_of(self, by_class: Array) -> Array:
+        """Return the row of each object's class, in the precision of Z; shapes (n_classes, r) → (n, r)."""
+        xp = namespace(self.Z)
+        return xp.take(xp.astype(by_class, self.Z.dtype), self.codes, axis=0)
+
+
+# --- means and scatters -------------------------------------------------------------------------------------
+
+
+# μ = Σ w x / Σ w
+def weighted_mean(X: Array, weights: Array | None = None) -> Array:
+    """Return the mean of the rows of X in float64; shape (d,)."""
+    xp, w = namespace(X), as_weights(X, weights)
+    dtype = xp.float64 if is_on_cpu(w) else X.dtype  # an accelerator sums a block with little rounding
+
+    def batch(part: slice) -> Array:
+        x = xp.astype(rows(X, part), dtype, copy=False)
+        return xp.astype(xp.astype(w[part], dtype, copy=False) @ x, xp.float64)
+
+    return sum_blocks(xp, batch, X.shape[0], rows_at_once(X)) / xp.sum(w)
+
+
+def centre(X: Array, weights: Array | None, center: bool) -> Array:
+    """Return μ: the mean of the objects, or the origin; (d,) in float64."""
+    return weighted_mean(X, weights) if center else as_origin(X)
 
 
 # m_c = Σ_{y_i = c} w_i x_i / Σ_{y_i = c} w_i
 def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = None) -> tuple[Array, Array]:
-    """Mean (n_classes, d) and weight (n_classes,) of each class, in float64; a class without objects, all of
-    whose objects have the weight 0, say, has the mean of all.
+    """Return the mean (n_classes, d) and the weight (n_classes,) of each class, in float64.
+
+    A class without objects, for example because all of them have the weight 0, has the mean of all.
     """
     xp, w = namespace(X, codes), as_weights(X, weights)
     sums = xp.zeros((n_classes, X.shape[1]), dtype=xp.float64, device=compat.device(X))
-    for rows in blocks(X.shape[0], max(ROWS, n_classes)):  # a sum has a row per class
-        x = xp.astype(X[rows, :], xp.float64)
-        sums = sums + sparse_rows(codes[rows], None, w[rows], n_classes, x)
+    for part in blocks(X.shape[0], max(ROWS, n_classes)):  # a sum has a row per class
+        x = xp.astype(X[part, :], xp.float64)
+        sums = sums + sparse_rows(codes[part], None, w[part], n_classes, x)
     totals = count(codes, n_classes, w)
-    there = totals > 0
-    means = sums / xp.where(there, totals, 1.0)[:, None]
-    return xp.where(there[:, None], means, xp.sum(sums, axis=0) / xp.sum(totals)), totals
+    has_objects = totals > 0
+    means = sums / xp.where(has_objects, totals, 1.0)[:, None]
+    return xp.where(has_objects[:, None], means, xp.sum(sums, axis=0) / xp.sum(totals)), totals
 
 
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
 def within_scatter(
     X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None
 ) -> tuple[Array, Array]:
-    """S, the scatter of the objects about the means of their classes, and T about μ; both (d, d)."""
+    """Return S, the scatter about the means of the classes, and T, the scatter about μ; both (d, d)."""
     xp = namespace(X, mean)
     means, totals = class_means(X, codes, n_classes, weights)
     between = (means - mean) * xp.sqrt(totals)[:, None]
@@ -68,7 +100,75 @@ def within_scatter(
 
 
 def squared_norms(X: Array) -> Array:
-    """‖x‖² of each row in float64; shape (n,)."""
+    """Return ‖x‖² of each row in float64; shape (n,)."""
     xp = namespace(X)
-    parts = (xp.astype(X[rows, :], xp.float64) for rows in blocks(X.shape[0], ROWS))
+    parts = (xp.astype(X[part, :], xp.float64) for part in blocks(X.shape[0], ROWS))
     return xp.concat([xp.vecdot(part, part, axis=-1) for part in parts])
+
+
+# --- the space of the queries -------------------------------------------------------------------------------
+
+
+class QuerySpace(NamedTuple):
+    """What brings moved points back to the space of the queries, where ‖x − z'‖² orders them as they compare.
+
+    Some movers compare by ‖L'x − z‖² + b instead of ‖x − z‖². The stored side can carry that alone, in one
+    more column in which queries have a 0, so queries do not change.
+    """
+
+    mean: Array  # (d,), float64
+    gain: float = 1.0  # t below; 1 for movers that compare by ‖x − z‖²
+    floor: float | None = None  # the least b' of the objects learned from, where the column is 0
+
+
+# With P = z − L'μ, t > 0 and z' = μ + t L P:
+#   t (‖L'x − z‖² + b) = ‖x − z'‖² + b' + (what is the same for every z),   b' = t (‖P‖² + b) − t² ‖LP‖²
+# and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the slope of ‖P‖² + b over ‖LP‖²
+# leaves to the column what the norms of the moved objects do not show.
+def to_query_space(
+    points: Points, space: QuerySpace | None, mean: Array | None = None
+) -> tuple[Array, QuerySpace]:
+    """Return points in the space of the queries, with the column where they need it: (n, d) or (n, d + 1).
+
+    Without a `space`, it is learned from these points, whose `mean` is given.
+    """
+    xp = namespace(points.Z)
+    Z, bias = points.Z, points.bias
+    gain = 1.0 if space is None else space.gain
+    mean = space.mean if space is not None else mean
+    if points.L is not None:
+        L, centre = points.L, xp.astype(mean, Z.dtype)
+        P = Z - centre @ L
+        back = P @ L.T
+        heights, squares = squared_norms(P), squared_norms(back)
+        heights = heights if bias is None else heights + bias
+        if space is None:
+            gain = _slope(xp, heights, squares, 100 * float(xp.finfo(Z.dtype).eps))
+        Z, bias = centre + gain * back, gain * heights - gain**2 * squares
+    if bias is None:
+        return Z, QuerySpace(mean, gain) if space is None else space
+    if space is None:
+        space = QuerySpace(mean, gain, float(xp.min(bias)))
+    column = xp.sqrt(xp.clip(bias - space.floor, min=0.0))
+    check_squares(float(xp.sum(column)))
+    return xp.concat([Z, xp.astype(column, Z.dtype)[:, None]], axis=1), space
+
+
+def as_queries(X: Array, space: QuerySpace) -> Array:
+    """Return queries unchanged, with a 0 in the column where stored objects have one."""
+    if space.floor is None:
+        return X
+    xp = namespace(X)
+    return xp.concat([X, xp.zeros((X.shape[0], 1), dtype=X.dtype, device=compat.device(X))], axis=1)
+
+
+def _slope(xp: Any, heights: Array, squares: Array, rounding: float) -> float:
+    """Return the slope of `heights` over `squares`; their ratio where that is not positive or not defined."""
+    unit = float(xp.max(squares)) or 1.0  # so that squares of squares neither overflow nor vanish
+    heights, squares = heights / unit, squares / unit
+    centred = squares - xp.mean(squares)
+    variance = float(xp.sum(centred * centred))
+    is_flat = variance <= squares.shape[0] * rounding**2
+    slope = 0.0 if is_flat else float(xp.sum(centred * heights)) / variance
+    fallback = float(xp.sum(heights)) / (float(xp.sum(squares)) or 1.0)
+    return slope if slope > 0 else abs(fallback) or 1.0

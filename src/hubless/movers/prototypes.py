@@ -1,30 +1,28 @@
-"""Movers toward a typical object: all objects to the mean of all, to that of their class, or to near ones."""
+"""Movers toward a typical object: the mean of all objects, of a class, or of near objects of a class."""
 
-from typing import Any
+from functools import partial
+from typing import ClassVar
 
-import array_api_compat as compat
-import numpy as np
-
-from ..arrays import Array, convert, namespace, to_numpy
-from ..inputs import check_choice, check_count, check_fraction, check_squares
-from ..large.lesson import Lesson, Sums
-from ..large.survey import Survey
+from ..arrays import Array, namespace
+from ..arrays.inputs import check_choice, check_count, check_fraction, check_squares, or_none
+from ..neighbors.knn import distance_weights
+from ..neighbors.within import nearest_of_class
 from ..targets import first_targets
-from ..topk import search
-from ..vote import distance_weights
-from .linear import weighted_mean
-from .mover import Mover
-from .points import Points, class_means, squared_norms
+from .mover import Mover, Needs, Totals
+from .points import Points, class_means, squared_norms, weighted_mean
+
+__all__ = ["Scale", "Shrink", "Smooth", "Unit"]
 
 
+# z' = μ + g (z − μ)
 class Scale(Mover):
     """Move labeled objects to μ + g (z − μ): Move-labeled with W = g · I, and nothing learned but the mean.
 
-    What of Move-labeled's gain is due to shorter vectors alone, this control has too.
+    Good for comparison: what Move-labeled gains by shorter vectors alone, Scale gains too.
 
     Parameters
     ----------
-    g : float, default=0.5
+    g : float from 0 to 1, default=0.5
         The factor; 1 leaves objects where they are.
 
     Attributes
@@ -41,22 +39,22 @@ class Scale(Mover):
     ([[1.0], [3.0]], [[4.0]])
     """
 
+    _checks: ClassVar = {"g": check_fraction}
     _uses_labels = False
+    _learned: ClassVar = {"mean_": "d"}
+    _tried: ClassVar = tuple({"g": g} for g in (0.8, 0.6, 0.4))
 
     def __init__(self, g: float = 0.5) -> None:
         self.g = g
 
-    def _check(self) -> None:
-        check_fraction("g", self.g)
-
     def _estimate(self, points: Points) -> None:
         self.mean_ = weighted_mean(points.X, points.weights)
 
-    def _lesson(self, mean: np.ndarray) -> Lesson:
-        return Lesson(mean, 0)
+    def _needs(self) -> Needs:
+        return Needs()
 
-    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
-        self.mean_ = seen.mean
+    def _learn_totals(self, totals: Totals) -> None:
+        self.mean_ = totals.mean
 
     def _apply(self, points: Points) -> Points:
         mean = namespace(points.Z).astype(self.mean_, points.Z.dtype)
@@ -65,9 +63,10 @@ class Scale(Mover):
 
 # z' = z / ‖z‖
 class Unit(Mover):
-    """Bring labeled objects to length 1: after another mover, for an index that compares by cosine.
+    """Bring labeled objects to length 1: z' = z / ‖z‖.
 
-    Queries of length 1 then find by Euclidean distance what such an index finds. A zero stays one.
+    Good for an index that compares by cosine, after another mover. Queries of length 1 then find by Euclidean
+    distance what such an index finds. A row of zeros stays as it is.
 
     Attributes
     ----------
@@ -85,14 +84,17 @@ class Unit(Mover):
     def _apply(self, points: Points) -> Points:
         xp, Z = namespace(points.Z), points.Z
         norms = xp.sqrt(squared_norms(Z))
+        check_squares(float(xp.sum(norms)))
         norms = xp.astype(xp.where(norms > 0, norms, 1.0), Z.dtype)
         return points._replace(Z=Z / norms[:, None])
 
 
+# z' = (1 − a) z + a m_y
 class Shrink(Mover):
     """Move labeled objects toward the mean of their class: z' = (1 − a) z + a m_y.
 
-    What an object shares with its class stays, what is its own and would mislead a query is halved, say.
+    Good for classes with one centre: what an object shares with its class stays, and what it does not share,
+    which misleads queries, becomes less.
 
     Parameters
     ----------
@@ -111,32 +113,32 @@ class Shrink(Mover):
     [[1.0], [3.0], [9.0]]
     """
 
+    _checks: ClassVar = {"step": check_fraction}
+    _learned: ClassVar = {"means_": "cd"}
+    _tried: ClassVar = tuple({"step": step} for step in (0.15, 0.3, 0.5))
+
     def __init__(self, step: float = 0.3) -> None:
         self.step = step
-
-    def _check(self) -> None:
-        check_fraction("step", self.step)
 
     def _estimate(self, points: Points) -> None:
         self.means_ = class_means(points.Z, points.codes, points.n_classes, points.weights)[0]
 
-    def _lesson(self, mean: np.ndarray) -> Lesson:
-        return Lesson(mean, 0, means=True)
+    def _needs(self) -> Needs:
+        return Needs(class_means=True)
 
-    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
-        self.means_ = sums.class_means(seen.sizes)
+    def _learn_totals(self, totals: Totals) -> None:
+        self.means_ = totals.class_means
 
     def _apply(self, points: Points) -> Points:
-        xp, Z = namespace(points.Z), points.Z
-        means = xp.take(xp.astype(self.means_, Z.dtype), points.codes, axis=0)
         step = float(self.step)  # a number of NumPy would decide the precision
-        return points._replace(Z=(1 - step) * Z + step * means)
+        return points._replace(Z=(1 - step) * points.Z + step * points.rows_of(self.means_))
 
 
+# z' = (1 − s) z + s Σ_j w_j z_j / Σ_j w_j
 class Smooth(Mover):
     """Move labeled objects toward the mean of the nearest of their class: Eq. 5 by k-NN regression.
 
-    z' = (1 − s) z + s Σ_j w_j z_j / Σ_j w_j over the m nearest z_j.
+    z' = (1 − s) z + s Σ_j w_j z_j / Σ_j w_j over the m nearest z_j. Good for classes with several centres.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ class Smooth(Mover):
 
     Attributes
     ----------
-    objects_, codes_ : the objects learned from and their class numbers, in which later objects find theirs
+    objects_, codes_ : the objects learned from and their class numbers, among which later objects find theirs
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples
@@ -160,18 +162,20 @@ class Smooth(Mover):
     [[2.0], [2.0], [9.0]]
     """
 
+    _checks: ClassVar = {
+        "n_neighbors": check_count,
+        "weights": partial(check_choice, allowed=("uniform", "distance")),
+        "step": or_none(check_fraction),
+    }
+    _learned: ClassVar = {"objects_": "nd", "codes_": "n codes"}
+    _tried: ClassVar = tuple({"n_neighbors": m} for m in (2, 5, 10))
+
     def __init__(self, n_neighbors: int = 4, weights: str = "uniform", step: float | None = None) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.step = step
 
-    def _check(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-        check_choice("weights", self.weights, ("uniform", "distance"))
-        if self.step is not None:
-            check_fraction("step", self.step)
-
-    def _width(self) -> int:
+    def _n_targets(self) -> int:
         return self.n_neighbors
 
     def _learn(self, points: Points) -> Points:
@@ -180,27 +184,27 @@ class Smooth(Mover):
 
     def _apply(self, points: Points) -> Points:
         k = min(self.n_neighbors, self.objects_.shape[0])
-        found = _nearest_of_class(points.Z, points.codes, self.objects_, self.codes_, k)
-        return self._toward(points, found)
+        neighbors = nearest_of_class(points.Z, points.codes, self.objects_, self.codes_, k)
+        return self._toward(points, neighbors)
 
     def _toward(self, points: Points, neighbors: Array) -> Points:
-        """Points moved toward the mean of `neighbors`: rows of `objects_`, -1 for none; shape (n, m)."""
+        """Move points toward the mean of `neighbors`: rows of `objects_`, -1 for none; shape (n, m)."""
         xp, Z = namespace(points.Z), points.Z
-        there = xp.astype(neighbors >= 0, Z.dtype)
+        weights = xp.astype(neighbors >= 0, Z.dtype)
         if self.weights == "distance":
-            there = there * xp.astype(distance_weights(_distances(Z, self.objects_, neighbors)), Z.dtype)
-        total = xp.sum(there, axis=1)
+            weights = weights * xp.astype(distance_weights(_distances(Z, self.objects_, neighbors)), Z.dtype)
+        total = xp.sum(weights, axis=1)
         mean = xp.zeros_like(Z)
         for column in range(neighbors.shape[1]):  # one neighbour at a time: no (n, width, d) array
-            own = xp.take(self.objects_, xp.clip(neighbors[:, column], min=0), axis=0)
-            mean = mean + own * (there[:, column] / xp.where(total > 0, total, 1.0))[:, None]
+            nearest = xp.take(self.objects_, xp.clip(neighbors[:, column], min=0), axis=0)
+            mean = mean + nearest * (weights[:, column] / xp.where(total > 0, total, 1.0))[:, None]
         m = xp.sum(xp.astype(neighbors >= 0, Z.dtype), axis=1) if self.weights == "uniform" else total
         step = m / (m + 1) if self.step is None else float(self.step) * xp.astype(m > 0, Z.dtype)
         return points._replace(Z=Z + step[:, None] * (mean - Z))
 
 
 def _distances(Z: Array, objects: Array, neighbors: Array) -> Array:
-    """‖z − z_j‖ of each row and its neighbours, in float64; that of the first where there is none."""
+    """Return ‖z − z_j‖ of each row and its neighbours, in float64; that of the first where there is none."""
     xp = namespace(Z, objects, neighbors)
     columns: list[Array] = []
     for column in range(neighbors.shape[1]):
@@ -210,28 +214,3 @@ def _distances(Z: Array, objects: Array, neighbors: Array) -> Array:
         check_squares(float(xp.sum(length)))
         columns.append(xp.where(index >= 0, length, columns[0] if columns else 1.0))
     return xp.stack(columns, axis=1)
-
-
-def _nearest_of_class(Z: Array, codes: Array, objects: Array, object_codes: Array, k: int) -> Any:
-    """For each row of Z, the nearest `objects` of its class, -1 where there are too few; shape (n, k)."""
-    xp = namespace(Z, codes, objects, object_codes)
-    asked, stored = _members(codes), _members(object_codes)
-    found = []
-    for code, rows in asked.items():
-        index = xp.full((len(rows), k), -1, dtype=xp.int64, device=compat.device(Z))
-        if code in stored:  # else no object of this class was learned from
-            own, width = convert(stored[code], Z), min(k, len(stored[code]))
-            near = xp.take(Z, convert(rows, Z), axis=0), xp.take(objects, own, axis=0)
-            local = search(*near, width, return_distance=False)
-            index[:, :width] = xp.reshape(xp.take(own, xp.reshape(local, (-1,))), local.shape)
-        found.append(index)
-    order = convert(np.argsort(np.concatenate(list(asked.values()))), Z)
-    return xp.take(xp.concat(found), order, axis=0)
-
-
-def _members(codes: Array) -> dict[int, np.ndarray]:
-    """The rows of each class, from one sort."""
-    host = to_numpy(codes)
-    order = np.argsort(host, kind="stable")
-    classes, starts = np.unique(host[order], return_index=True)
-    return dict(zip(classes.tolist(), np.split(order, starts[1:]), strict=True))

@@ -1,6 +1,6 @@
 """Movers that are not linear: a kernel map in closed form, and any multi-output regressor of scikit-learn."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -8,23 +8,25 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import has_fit_parameter
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..inputs import check_count, check_positive, check_squares
-from ..solve import mean_eigenvalue, ridge
+from ..arrays.inputs import check_count, check_positive, check_squares
+from ..arrays.library import blocks
+from ..solve import check_pairs, mean_eigenvalue, ridge
 from ..targets import first_targets, pairs
-from ..threads import blocks
-from .linear import check_pairs, weighted_mean
 from .mover import Mover
-from .points import Points, squared_norms
+from .points import Points, squared_norms, weighted_mean
+
+__all__ = ["KernelMove", "Regress"]
 
 ROWS = 2048  # objects or pairs worked on at once
 
 
-# φ(z) = Q exp(−γ ‖z − c_j‖²)_j over landmarks c_j, with QᵀQ = G⁻¹ of their own kernel matrix G
+# φ(z) = Q exp(−γ ‖z − c_j‖²)_j over landmarks c_j, with QᵀQ = G⁻¹ of their kernel matrix G
 # min_B Σ ‖(x − z) − Bφ(z)‖² + λ‖B‖² over the pairs of Eq. 5: B = A (K + λI)⁻¹, A = Σ (x − z) φᵀ, K = Σ φφᵀ
 class KernelMove(Mover):
     """Move labeled objects by kernel ridge regression: z' = z + Bφ(z), φ by Nyström's method.
 
-    The paper's future work, a nonlinear map. Far from all landmarks φ vanishes and objects stay.
+    Good for experiments: the paper names nonlinear maps as future work. Far from all landmarks φ vanishes and
+    objects stay.
 
     Parameters
     ----------
@@ -39,8 +41,8 @@ class KernelMove(Mover):
 
     Attributes
     ----------
-    landmarks_ : array of shape (n_landmarks, d)
-    B_ : array of shape (d, n_landmarks)
+    landmarks_ : array of shape (l, d), where l is n_landmarks, or n if that is less
+    B_ : array of shape (d, l)
         With Q in it: an object moves by B_ @ k(landmarks_, z).
     width_ : float
         γ, in the unit of the data.
@@ -49,16 +51,22 @@ class KernelMove(Mover):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
+    >>> from hubless import MoveLabeledClassifier
     >>> from hubless.movers import KernelMove
     >>> X, y = load_digits(return_X_y=True)
-    >>> bool(cross_val_score(make_pipeline(KernelMove(), KNeighborsClassifier()), X, y).mean() > 0.95)
+    >>> model = MoveLabeledClassifier(mover=KernelMove()).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
     True
     """
 
+    _checks: ClassVar = {
+        "alpha": check_positive,
+        "n_targets": check_count,
+        "gamma": check_positive,
+        "n_landmarks": check_count,
+    }
     _uses_labels = False
+    _learned: ClassVar = {"landmarks_": "nd", "B_": "dn", "width_": "number"}
 
     def __init__(
         self, alpha: float = 0.1, n_targets: int = 5, *, gamma: float = 1.0, n_landmarks: int = 300
@@ -67,15 +75,6 @@ class KernelMove(Mover):
         self.n_targets = n_targets
         self.gamma = gamma
         self.n_landmarks = n_landmarks
-
-    def _check(self) -> None:
-        check_positive("alpha", self.alpha)
-        check_count("n_targets", self.n_targets)
-        check_positive("gamma", self.gamma)
-        check_count("n_landmarks", self.n_landmarks)
-
-    def _width(self) -> int:
-        return self.n_targets
 
     def _estimate(self, points: Points) -> None:
         xp, X, Z = namespace(points.X), points.X, points.Z
@@ -93,18 +92,18 @@ class KernelMove(Mover):
         for part in blocks(source.shape[0], ROWS):
             z = xp.take(Z, target[part], axis=0)
             features = self._kernel(z) @ Q.T  # (pairs, landmarks)
-            missing = xp.astype(xp.take(X, source[part], axis=0) - z, xp.float64)
+            difference = xp.astype(xp.take(X, source[part], axis=0) - z, xp.float64)
             if points.weights is not None:
                 root = xp.sqrt(xp.take(points.weights, source[part]))[:, None]
-                features, missing = features * root, missing * root
-            A, K = A + missing.T @ features, K + features.T @ features
+                features, difference = features * root, difference * root
+            A, K = A + difference.T @ features, K + features.T @ features
         self.B_ = ridge(A, K, float(self.alpha) * mean_eigenvalue(K)) @ Q
 
     def _kernel(self, Z: Array) -> Array:
-        """exp(−γ ‖z − c‖²) of rows and landmarks in float64; shape (n, landmarks)."""
+        """Return exp(−γ ‖z − c‖²) of rows and landmarks in float64; shape (n, landmarks)."""
         xp = namespace(Z, self.landmarks_)
-        near = xp.mean(xp.astype(self.landmarks_, xp.float64), axis=0)  # squares of far points lose digits
-        z, c = (xp.astype(array, xp.float64) - near for array in (Z, self.landmarks_))
+        mean = xp.mean(xp.astype(self.landmarks_, xp.float64), axis=0)  # squares about it lose fewer digits
+        z, c = (xp.astype(array, xp.float64) - mean for array in (Z, self.landmarks_))
         squared = squared_norms(z)[:, None] + squared_norms(c)[None, :] - 2 * z @ c.T
         return xp.exp(-self.width_ * xp.clip(squared, min=0.0))
 
@@ -119,6 +118,8 @@ class KernelMove(Mover):
 
 class Regress(Mover):
     """Move labeled objects by a regressor of your choice, fitted from each target to its object.
+
+    Good for trying ideas.
 
     Parameters
     ----------
@@ -136,32 +137,31 @@ class Regress(Mover):
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.linear_model import LinearRegression
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
+    >>> from hubless import MoveLabeledClassifier
     >>> from hubless.movers import Regress
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(Regress(LinearRegression()), KNeighborsClassifier())
-    >>> bool(cross_val_score(model, X, y).mean() > 0.95)
+    >>> model = MoveLabeledClassifier(mover=Regress(LinearRegression())).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
     True
     """
 
     _uses_labels = False
+    _why_unsaved = (
+        "Regress cannot be saved: a regressor has no format that is free of pickle. Use KernelMove or "
+        "MoveLabeled, which are such regressions, or keep the objects and fit again."
+    )
 
     def __init__(self, regressor: Any = None, n_targets: int = 1) -> None:
         self.regressor = regressor
         self.n_targets = n_targets
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_count("n_targets", self.n_targets)
         if self.regressor is not None and not hasattr(self.regressor, "predict"):
             raise ValueError(
-                "regressor must have fit and predict, as scikit-learn's regressors have; "
+                "regressor must have fit and predict, as regressors of scikit-learn have; "
                 f"got {self.regressor!r}."
             )
-
-    def _width(self) -> int:
-        return self.n_targets
 
     def _estimate(self, points: Points) -> None:
         source, target = (to_numpy(a) for a in pairs(first_targets(points.targets, self.n_targets)))

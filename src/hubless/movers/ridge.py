@@ -1,37 +1,55 @@
-"""The paper's mover, Move-labeled, and its twin that knows the class of the object it moves."""
+"""The paper's method: labeled objects move toward the objects they should be neighbours of; queries stay.
 
-from typing import Any
+    targets   each object's nearest objects of its class                                  `targets`
+    moments   A = Σ x zᵀ and K = Σ z zᵀ over the pairs (object x, target z), about μ       `moments`
+    solve     W = A (K + λI)⁻¹, which minimises Σ ‖x − Wz‖² + λ‖W‖²  (Eq. 5 and 6)         `solve`
+    move      z' = μ + W (z − μ), with which queries are compared by ‖x − z'‖  (Eq. 4)     `move`, below
+
+Moments add up, so a mover that keeps them learns from more pairs, forgets some, or takes another λ without
+the old data (`updates`).
+"""
+
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
-from ..arrays import Array, convert, namespace
-from ..devices import host_like, to_device
-from ..inputs import check_alpha, check_choice, check_count, check_fraction, check_points, check_weights
-from ..large.lesson import Lesson, Sums
-from ..large.survey import Survey
-from ..moments import moments_of_pairs, moments_of_targets
+from .. import solve
+from ..arrays import Array, convert, namespace, row_blocks, to_numpy
+from ..arrays.devices import host_like, to_device
+from ..arrays.inputs import check_choice, check_count, check_points, check_weights
+from ..arrays.library import Streamed
+from ..arrays.products import affine, affine_rows, rows_at_once
+from ..moments import Moments, moments_of_pairs, moments_of_targets
 from ..targets import first_targets
-from .life import LearnsOn
-from .linear import (
-    centre,
-    learned,
-    move,
-    problem_of_moments,
-    problem_of_pairs,
-    problem_of_targets,
-    weighted_mean,
-)
-from .mover import Exit, Mover
-from .points import Points, class_means
+from . import updates
+from .mover import Mover, Needs, Totals
+from .points import Points, QuerySpace, centre
 
-PULLS = ("zero", "identity")
+__all__ = ["MoveLabeled"]
 
 
-class MoveLabeled(LearnsOn):
+# z' = μ + W (z − μ), so that queries are compared by f(x, z) = ‖x − z'‖  (Eq. 4). Centring belongs to the
+# map, so that raw queries stay valid.
+def move(Z: Array, W: Array, mean: Array) -> Array:
+    """Move the rows of Z; the result has their precision, and is on the host where they came from there."""
+    xp = namespace(Z, W, mean)
+    W, mean = xp.astype(W, Z.dtype, copy=False), xp.astype(mean, Z.dtype, copy=False)
+    if isinstance(Z, Streamed):
+        host = np.empty_like(Z.host)
+        for part, z in row_blocks(Z, rows_at_once(Z)):
+            host[part] = to_numpy(affine(z - mean, W, mean))
+        return host
+    return affine_rows(Z, W, mean, mean)
+
+
+class MoveLabeled(Mover):
     """Move labeled objects toward the objects they should be neighbours of; queries stay (Eq. 4-7).
 
     z' = μ + W (z − μ), where W = XJXᵀ (XKXᵀ + λI)⁻¹ solves the ridge regression from each object's nearest
-    same-class objects to itself, and μ is the mean of the labeled objects.
+    same-class objects to itself, and μ is the mean of the labeled objects. Good against hubs, and for pairs
+    of queries and documents.
 
     Parameters
     ----------
@@ -46,11 +64,11 @@ class MoveLabeled(LearnsOn):
         What λ pulls W to: λ‖W‖², the paper's, or λ‖W − I‖², with which objects unlike any learned from stay
         where they are: the choice for pairs of queries and documents.
     device : str, default=None
-        "cuda", say, computes arrays of the host there (with torch), in blocks if they do not fit; results are
-        on the host. None computes where the data is.
+        "cuda", for example, computes arrays of the host there (with torch), in blocks if they do not fit;
+        results are on the host. None computes where the data is.
     keep_moments : bool, default=False
         Keep the moments of the pairs, 2 d² numbers: all that `with_alpha`, `merge`, `partial_fit` and
-        `forget` need to learn again without the data.
+        `forget` need instead of the data.
 
     Attributes
     ----------
@@ -64,7 +82,8 @@ class MoveLabeled(LearnsOn):
     mean_weight_ : float; where there are `moments_`
         How many objects the centre is the mean of, or the sum of their weights.
     n_singletons_ : int
-        Objects without a target, alone in their class. They are moved all the same.
+        Objects without a target: alone in their class, or without one in `targets`. They are moved like the
+        others.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples
@@ -80,7 +99,21 @@ class MoveLabeled(LearnsOn):
     True
     """
 
+    _checks: ClassVar = {
+        "alpha": solve.check_alpha,
+        "n_targets": check_count,
+        "center": partial(check_choice, allowed=(True, False)),
+        "toward": partial(check_choice, allowed=("zero", "identity")),
+    }
     _uses_labels = False
+    _learned_types: ClassVar = {**Mover._learned_types, "moments_": Moments}
+    _tried: ClassVar = (
+        *({"alpha": alpha} for alpha in solve.relative_penalties(0.3, 1.0, 3.0)),
+        *({"alpha": alpha, "n_targets": 10} for alpha in solve.relative_penalties(0.5)),
+    )
+    _tried_in_parts: ClassVar = tuple(
+        {"alpha": alpha, "n_targets": n} for alpha in solve.relative_penalties(0.3, 1.0, 3.0) for n in (1, 10)
+    )
 
     def __init__(
         self,
@@ -99,8 +132,45 @@ class MoveLabeled(LearnsOn):
         self.device = device
         self.keep_moments = keep_moments
 
+    # --- the paper: targets → moments → solve → move --------------------------------------------------------
+
+    # A = Σ x zᵀ and K = Σ z zᵀ over the pairs of objects x and their targets z, about μ  (Eq. 6)
+    def _estimate(self, points: Points) -> None:
+        mean = centre(points.X, points.weights, self.center)
+        pairs = (points.X, first_targets(points.targets, self.n_targets), points.weights, mean)
+        problem = solve.problem_of_targets(*pairs, Z=points.Z)
+        self._solve(problem, points.X.dtype)
+        if self.keep_moments:
+            moments = problem.moments or moments_of_targets(*pairs, Z=points.Z)
+            updates.keep_moments(self, moments, points.X, points.weights)
+
+    # W = A (K + λI)⁻¹, which minimises Σ ‖x − Wz‖² + λ‖W‖²  (Eq. 5 and 6)
+    def _solve(self, problem: solve.RidgeProblem, dtype: Any) -> None:
+        penalty = solve.check_alpha("alpha", self.alpha)
+        self.W_, self.mean_, self.alpha_ = problem.best_map(penalty, dtype, self.toward)
+        self._forget_parts()
+        for name in ("moments_", "mean_weight_"):  # those of an earlier fit
+            self.__dict__.pop(name, None)
+
+    # z' = μ + W (z − μ)  (Eq. 4)
+    def _apply(self, points: Points) -> Points:
+        W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
+        return points._replace(Z=move(points.Z, W, mean))
+
+    def _needs(self) -> Needs:
+        return Needs(self.n_targets, bool(self.center))
+
+    def _learn_totals(self, totals: Totals) -> None:
+        moments = totals.moments
+        assert moments is not None
+        self._solve(solve.problem_of_moments(moments, totals.n_pairs), totals.dtype)
+        if self.keep_moments:
+            self.moments_, self.mean_weight_ = moments, float(totals.n)
+
+    # --- pairs that the user has ----------------------------------------------------------------------------
+
     def fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> "MoveLabeled":
-        """Learn the map from pairs that you have: objects[i] should move toward queries[i].
+        """Learn the map from given pairs: objects[i] should move toward queries[i].
 
         Parameters
         ----------
@@ -109,9 +179,9 @@ class MoveLabeled(LearnsOn):
 
         Notes
         -----
-        The centre is the mean of `objects` over the pairs. `n_targets` plays no part.
+        The centre is the mean of `objects` over the pairs. `n_targets` is ignored.
         """
-        self._check()
+        self._check_parameters()
         objects = check_points(self, objects)
         queries = check_points(self, queries, method="fit_pairs", like=objects)
         queries, objects = (to_device(side, self.device) for side in (queries, objects))
@@ -122,126 +192,122 @@ class MoveLabeled(LearnsOn):
             )
         weights = check_weights(sample_weight, objects)
         mean = centre(objects, weights, self.center)
-        problem = problem_of_pairs(queries, objects, weights, mean)
-        self._keep(problem, mean, objects)
-        self.exit_, self.n_singletons_ = Exit(mean, 1.0, None), 0
+        problem = solve.problem_of_pairs(queries, objects, weights, mean)
+        self._solve(problem, objects.dtype)
+        self.space_, self.n_singletons_ = QuerySpace(mean), 0
         if self.keep_moments:
-            found = problem.moments or moments_of_pairs(queries, objects, weights, mean)
-            self._keep_moments(found, objects, weights)
+            moments = problem.moments or moments_of_pairs(queries, objects, weights, mean)
+            updates.keep_moments(self, moments, objects, weights)
         return host_like(self, self.device)
 
-    def _check(self) -> None:
-        check_alpha(self.alpha)
-        check_count("n_targets", self.n_targets)
-        check_choice("toward", self.toward, PULLS)
+    # --- learning more, from moments instead of data --------------------------------------------------------
 
-    def _width(self) -> int:
-        return self.n_targets
+    @property
+    def _learned(self) -> dict[str, str]:  # type: ignore[override]
+        return {"W_": "dd", "mean_": "d", "alpha_": "number"} | (updates.MOMENTS if self.keep_moments else {})
 
-    def _estimate(self, points: Points) -> None:
-        mean = centre(points.X, points.weights, self.center)
-        targets = first_targets(points.targets, self.n_targets)
-        about = (points.X, targets, points.weights, mean)
-        problem = problem_of_targets(*about, Z=points.Z)
-        self._keep(problem, mean, points.X)
-        if self.keep_moments:
-            found = problem.moments or moments_of_targets(*about, Z=points.Z)
-            self._keep_moments(found, points.X, points.weights)
+    def _check_savable(self) -> None:
+        if bool(self.keep_moments) != hasattr(self, "moments_"):
+            raise ValueError(f"{self!r} was fitted with another keep_moments. Fit it again, then save.")
 
-    def _lesson(self, mean: np.ndarray) -> Lesson:
-        return Lesson(mean, self.n_targets)
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if self.keep_moments and not (self.moments_.weight > 0 and self.mean_weight_ > 0):
+            raise ValueError("the weights of the moments must be above 0.")
 
-    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
-        moments = sums.moments if self.center else sums.moments.about(np.zeros_like(seen.mean))
-        problem = problem_of_moments(moments, sums.n_pairs)
-        self._keep(problem, moments.origin, np.empty(0, seen.dtype))
-        if self.keep_moments:
-            self.moments_, self.mean_weight_ = moments, float(seen.n)
+    def with_alpha(self, alpha: Any) -> "MoveLabeled":
+        """Return a mover fitted to the same pairs with another λ or "scale", from the moments alone."""
+        updates.check_moments(self)
+        solve.check_alpha("alpha", alpha)
+        solved: MoveLabeled = updates.solve_from_sums(self, updates.sums_of(self), alpha=alpha)
+        return solved
 
-    def _apply(self, points: Points) -> Points:
-        W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
-        return points._replace(Z=move(points.Z, W, mean))
+    def merge(self, other: "MoveLabeled") -> "MoveLabeled":
+        """Return a mover learned from the pairs of two parties, from their moments: no data is exchanged.
 
-    def _device(self) -> str | None:
-        return self.device
+        It is what one fit to the pairs of both would give, about the mean of the objects of both. After
+        `fit`, each party has found targets among its objects alone: an object of the other is never one.
+        `classes_`, which this mover does not use, is left out.
 
+        Parameters
+        ----------
+        other : MoveLabeled, fitted with `keep_moments` and the same `n_targets`, `center` and `toward`
+            More than two merge one after another, in any order. λ is that of `alpha` of this one.
+        """
+        updates.check_partner(self, other)
+        sums = updates.sums_of(self) + updates.sums_of(other)
+        merged: MoveLabeled = updates.solve_from_sums(self, sums, other)
+        merged.__dict__.pop("classes_", None)
+        return merged
 
-class LabelRidge(Mover):
-    """Move labeled objects by ridge regression inside their class: z' = μ + a (m_y − μ) + W (z − m_y).
+    @updates.learns_more
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from a batch of labeled objects in addition to those before, without the old data.
 
-    The label of a labeled object is known, so the map has an intercept per class: W carries what tells the
-    objects of a class from each other, and a what tells the classes apart.
+        The first call fits. After any number of batches, in any order, W and μ are what `merge` of movers
+        gives that were fitted to one batch each. Where it raises, nothing has changed.
 
-    Parameters
-    ----------
-    alpha : float or "scale", default="scale"
-        The ridge penalty λ ≥ 0, or the mean eigenvalue of Σ (z − m_y)(z − m_y)ᵀ over the pairs.
-    n_targets : int, default=1
-        Targets per object: its nearest objects of the same class.
-    keep : float from 0 to 1, default=1.0
-        a: how much of the class mean is kept.
+        Parameters
+        ----------
+        X : array of shape (n, d), in the library of the batches before
+        y : array of shape (n,), the class of each object
+        sample_weight : array of shape (n,), optional
 
-    Attributes
-    ----------
-    W_ : array of shape (d, d)
-    mean_ : array of shape (d,)
-    means_ : array of shape (n_classes, d)
-    alpha_ : float
-        The λ used.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+        Notes
+        -----
+        Targets are found inside a batch: an object of an earlier batch is never one. Small batches have
+        farther targets than one `fit` to all, so the map differs; with a few objects per class it can be
+        worse than no map. Batches of whole classes lose nothing. A batch in which every object is alone in
+        its class has no pair, and is refused.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from hubless.movers import LabelRidge
-    >>> X, y = load_digits(return_X_y=True)
-    >>> bool(cross_val_score(make_pipeline(LabelRidge(), KNeighborsClassifier()), X, y).mean() > 0.95)
-    True
-    """
+        Moments are kept whatever `keep_moments` is; set it to save the mover. λ is that of `alpha` now.
+        `classes_` are those of all batches; they are left out where those of earlier ones are not known, as
+        after `merge`. `n_singletons_` adds up.
+        """
+        (X,) = updates.check_batch(self, "partial_fit", X)
+        return updates.learn_batch(self, self._new().fit(X, y, sample_weight))
 
-    def __init__(self, alpha: Any = "scale", n_targets: int = 1, *, keep: float = 1.0) -> None:
-        self.alpha = alpha
-        self.n_targets = n_targets
-        self.keep = keep
+    @updates.learns_more
+    def partial_fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
+        """Learn from a batch of pairs, as in `fit_pairs`, in addition to those before, without the old data.
 
-    def _check(self) -> None:
-        check_alpha(self.alpha)
-        check_count("n_targets", self.n_targets)
-        check_fraction("keep", self.keep)
+        The first call fits. After any number of batches, in any order, W and μ are, up to rounding, what
+        `fit_pairs` of all pairs in one array gives. Where it raises, nothing has changed. Rounding, about
+        1e-15 of ‖K‖, counts beside λ: a tiny λ with fewer pairs than dimensions loses digits.
+        """
+        objects, queries = updates.check_batch(self, "partial_fit_pairs", objects, queries)
+        return updates.learn_batch(self, self._new().fit_pairs(queries, objects, sample_weight))
 
-    def _width(self) -> int:
-        return self.n_targets
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Forget a batch that was learned as a batch, by `fit` or `partial_fit`, without the other data.
 
-    def _estimate(self, points: Points) -> None:
-        xp, X, Z = namespace(points.X), points.X, points.Z
-        self.mean_ = weighted_mean(X, points.weights)
-        self.means_ = class_means(Z, points.codes, points.n_classes, points.weights)[0]
-        before = class_means(X, points.codes, points.n_classes, points.weights)[0]
-        x = X - xp.take(xp.astype(before, X.dtype), points.codes, axis=0)
-        z = self._inside(points)
-        targets = first_targets(points.targets, self.n_targets)
-        problem = problem_of_targets(x, targets, points.weights, xp.zeros_like(self.mean_), Z=z)
-        self.W_, _, self.alpha_ = learned(problem, self.mean_, check_alpha(self.alpha), X)
+        W and μ are then, up to rounding, those of a mover that never saw it. `classes_` stay, as other
+        batches may have objects of the same classes. Where what is left would be impossible (no weight, or a
+        K with negative eigenvalues) it raises ValueError and changes nothing: the batch was not learned like
+        this. That it does not raise is no proof that the batch was learned.
 
-    def _lesson(self, mean: np.ndarray) -> Lesson:
-        return Lesson(mean, self.n_targets, means=True, within=True)
+        Parameters
+        ----------
+        X, y, sample_weight : as they were learned
 
-    def _learn_sums(self, seen: Survey, sums: Sums) -> None:
-        self.mean_, self.means_ = seen.mean, sums.class_means(seen.sizes)
-        problem = problem_of_moments(sums.moments, sums.n_pairs)
-        like = np.empty(0, seen.dtype)
-        self.W_, _, self.alpha_ = learned(problem, self.mean_, check_alpha(self.alpha), like)
+        Notes
+        -----
+        The pairs inside the batch are subtracted. For a part of a batch these are not the pairs that were
+        learned: in measurements, W was then farther from a fit without that part than before. The same is
+        true where `fit` was given `targets`, or where `n_targets` has changed. Rounding is that of the sums
+        before: forgetting all but a millionth loses six digits.
+        """
+        updates.check_moments(self)
+        (X,) = updates.check_batch(self, "forget", X)
+        return updates.forget_batch(self, self._new().fit(X, y, sample_weight))
 
-    def _inside(self, points: Points) -> Array:
-        """z − m_y of each object."""
-        xp, Z = namespace(points.Z), points.Z
-        return Z - xp.take(xp.astype(self.means_, Z.dtype), points.codes, axis=0)
+    def forget_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
+        """Forget pairs of any batch, exactly up to rounding, also a part of one; raises as `forget` does."""
+        updates.check_moments(self)
+        objects, queries = updates.check_batch(self, "forget_pairs", objects, queries)
+        return updates.forget_batch(self, self._new().fit_pairs(queries, objects, sample_weight))
 
-    def _apply(self, points: Points) -> Points:
-        xp, Z = namespace(points.Z), points.Z
-        anchors = xp.astype(self.mean_ + float(self.keep) * (self.means_ - self.mean_), Z.dtype)
-        moved = xp.take(anchors, points.codes, axis=0) + self._inside(points) @ self.W_.T
-        return points._replace(Z=moved)
+    def _new(self) -> "MoveLabeled":
+        """Return a mover to fit to one batch alone, so that a bad batch cannot damage this one."""
+        fresh: MoveLabeled = clone(self).set_params(keep_moments=True)
+        return fresh

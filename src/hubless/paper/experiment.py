@@ -1,42 +1,54 @@
 """The paper's protocol for one method on one split: choose on the training part, measure on the test part.
 
-Every method is a scikit-learn transformer: `fit_transform(X, y)` gives the labeled objects as a k-NN stores
-them, `transform` gives the queries that it is asked. What a method leaves open, and k, are chosen by
-cross-validation on the training part, in 5 folds, or 3 where there are more than 5,000 objects. Accuracy is
-that of the k-NN vote on the test part, N_10 skewness counts the training objects over the test queries, and
-the training time is that of one `fit_transform` with everything chosen.
+Every method of the paper is a scikit-learn transformer: `fit_transform(X, y)` gives the labeled objects as a
+k-NN stores them, `transform` gives the queries as it searches for them. Parameters and k are chosen by
+cross-validation on the training part, in 5 folds, or 3 where there are more than 5,000 objects. N_10 skewness
+counts the training objects over the test queries; the training time is that of one `fit_transform`.
+
+`auto`, the choice among movers, is measured on the same splits; so is any classifier that chooses by
+itself, on the training part alone.
 """
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import FunctionTransformer
 
-from ..arrays import Array, convert, namespace, to_numpy
+from ..arrays import Array, convert, take_rows, to_numpy
+from ..arrays.devices import synchronize
 from ..baselines import ITML, LMNN, NCA, DMLeig
+from ..classifier import MoveLabeledClassifier
+from ..classifier_cv import MoveLabeledClassifierCV
 from ..hubness import k_occurrence, skewness
+from ..move_query import MoveQuery
 from ..movers import MoveLabeled, Scale
-from ..selection import Grid, best_setting, feasible_neighbors, folds
+from ..neighbors.knn import vote, votes_of
+from ..neighbors.search import search
+from ..selection.candidates import name
+from ..selection.folds import accuracy, feasible_neighbors, folds, predict_by_ks
+from ..selection.grid import GRID, Grid, best_setting
 from ..targets import same_class_targets
-from ..topk import search
-from ..transformer import MoveQuery
-from ..vote import vote, votes_of
 
 Setting = dict[str, Any]  # parameters of a transformer
+Fields = dict[str, Any]  # of a raw result
+Measure: TypeAlias = Callable[["Split", int], Fields]  # of a split and a seed
 
-LARGE = 5000  # objects, of which 3 folds tell as much as 5 of fewer
-PENALTIES = tuple({"alpha": penalty} for penalty in Grid.default_penalties())
+LARGE = 5000  # objects; with more, 3 folds choose as well as 5
+REPEATS = 3  # of a fit that takes less than REPEAT_BELOW seconds
+REPEAT_BELOW = 10.0
+PENALTIES = tuple({"alpha": penalty} for penalty in GRID)
 
 
 class Method(NamedTuple):
-    """A row of the tables; `results` has the names that they show."""
+    """A row of the tables."""
 
     build: Callable[..., Any]  # parameters → transformer
     settings: tuple[Setting, ...] = ({},)  # what cross-validation compares; of equal ones, the last wins
-    takes_targets: bool = False  # whether `fit` takes the targets, which all settings share
+    takes_targets: bool = False  # whether `fit` takes the targets, which are the same for all settings
     is_random: bool = False
 
 
@@ -62,60 +74,39 @@ class Split(NamedTuple):
 
 
 def split_at_random(X: np.ndarray, y: np.ndarray, seed: int, standardize: bool = False) -> Split:
-    """70 : 30, about the mean of the training part, and in its z-scores where asked."""
+    """Split 70 : 30 and subtract the mean of the training part; with `standardize`, make its z-scores."""
     X, queries, y, truth = train_test_split(X, y, test_size=0.3, random_state=seed)
     mean = X.mean(axis=0)
     scale = X.std(axis=0) if standardize else np.ones_like(mean)
     return Split((X - mean) / scale, y, (queries - mean) / scale, truth)
 
 
-class Choice(NamedTuple):
-    """What cross-validation chose."""
-
-    n_neighbors: int
-    setting: Setting
-    accuracy: float  # mean over the folds
-
-
-class Result(NamedTuple):
-    """One cell of the tables."""
-
-    accuracy: float
-    skewness: float  # of N_10, or of N_n where there are only n < 10 training objects
-    choice_seconds: float  # of the cross-validation
-    fit_seconds: float  # with everything chosen
-    cv_accuracy: float
-    n_neighbors: int
-    setting: dict[str, float]  # a penalty in absolute terms
-
-
-def run(method: str, split: Split, seed: int = 0) -> Result:
+def measure(method: str, split: Split, seed: int) -> Fields:
     """Choose, fit and measure one of METHODS."""
     start = perf_counter()
     k, setting, cv_accuracy = choose(method, split.X, split.y, seed)
     chosen = perf_counter()
     stored, model = fitted(method, setting, split.X, split.y, seed)
-    seconds = perf_counter() - chosen
-    wide = min(10, stored.shape[0])
-    found = search(model.transform(split.queries), stored, max(k, wide), return_distance=False)
-    accuracy = _accuracies(found, split.y, split.truth, (k,))[0]
-    skew = skewness(k_occurrence(found[:, :wide], stored.shape[0]))
-    used = {name: float(vars(model).get(f"{name}_", value)) for name, value in setting.items()}
-    return Result(accuracy, skew, chosen - start, seconds, cv_accuracy, k, used)
+    fit_seconds = perf_counter() - chosen
+    width = min(10, stored.shape[0])
+    indices = search(model.transform(split.queries), stored, max(k, width), return_distance=False)
+    (predicted,) = vote(*votes_of(indices, None, split.y, None), ks=(k,))
+    used = {field: float(vars(model).get(f"{field}_", value)) for field, value in setting.items()}
+    return {
+        "chosen": {"n_neighbors": k, **used},  # a penalty in absolute terms
+        "accuracy": accuracy(predicted, split.truth),
+        "skewness": skewness(k_occurrence(indices[:, :width], stored.shape[0])),
+        "choice_seconds": chosen - start,
+        "fit_seconds": fit_seconds,
+        "cv_accuracy": cv_accuracy,
+    }
 
 
-def fitted(
-    method: str, setting: Setting, X: Array, y: Array, seed: int, targets: Array | None = None
-) -> tuple[Array, Any]:
-    """The stored objects and the fitted transformer, which queries pass."""
-    recipe = METHODS[method]
-    model = recipe.build(**setting, **({"random_state": seed} if recipe.is_random else {}))
-    shared = {} if targets is None else {"targets": targets}
-    return model.fit_transform(X, y, **shared), model
+def choose(method: str, X: Array, y: Array, seed: int) -> tuple[int, Setting, float]:
+    """Return the k and the setting of the best accuracy in cross-validation, and that accuracy.
 
-
-def choose(method: str, X: Array, y: Array, seed: int) -> Choice:
-    """The setting and k of the highest accuracy in cross-validation; of equal ones, the last and smallest."""
+    Ties go to the last setting and to the smallest k.
+    """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     codes = to_numpy(y)
@@ -124,22 +115,77 @@ def choose(method: str, X: Array, y: Array, seed: int) -> Choice:
     settings = METHODS[method].settings
     scores = np.empty((len(parts), 1, len(settings), len(ks)))
     for i, (train, test) in enumerate(parts):
-        own, own_y = _rows(X, train), _rows(y, train)
+        X_train, y_train = _rows(X, train), _rows(y, train)
         queries, truth = _rows(X, test), _rows(y, test)
-        targets = same_class_targets(own, own_y) if METHODS[method].takes_targets else None
+        targets = same_class_targets(X_train, y_train) if METHODS[method].takes_targets else None
         for j, setting in enumerate(settings):
-            stored, model = fitted(method, setting, own, own_y, seed, targets)
-            found = search(model.transform(queries), stored, max(ks), return_distance=False)
-            scores[i, 0, j] = _accuracies(found, own_y, truth, ks)
-    (_, setting, k), accuracy = best_setting(scores, Grid((1,), settings, ks))
-    return Choice(k, setting, accuracy)
+            stored, model = fitted(method, setting, X_train, y_train, seed, targets)
+            predicted = predict_by_ks(model.transform(queries), stored, y_train, None, ks, by_distance=False)
+            scores[i, 0, j] = [accuracy(classes, truth) for classes in predicted]
+    (_, setting, k), cv_accuracy = best_setting(scores, Grid((1,), settings, ks))
+    return k, setting, cv_accuracy
+
+
+def fitted(
+    method: str, setting: Setting, X: Array, y: Array, seed: int, targets: Array | None = None
+) -> tuple[Array, Any]:
+    """Return the stored objects and the fitted transformer, through which queries go."""
+    recipe = METHODS[method]
+    model = recipe.build(**setting, **({"random_state": seed} if recipe.is_random else {}))
+    shared = {} if targets is None else {"targets": targets}
+    return model.fit_transform(X, y, **shared), model
 
 
 def _rows(array: Array, rows: np.ndarray) -> Array:
-    return namespace(array).take(array, convert(rows, array), axis=0)
+    return take_rows(array, convert(rows, array))
 
 
-def _accuracies(found: Array, y: Array, truth: Array, ks: tuple[int, ...]) -> list[float]:
-    """Share of right votes among the first k neighbours, for each k."""
-    labels, _ = votes_of(found, None, y, None)
-    return [float(np.mean(to_numpy(winner == truth))) for winner in vote(labels, ks=ks)]
+def measure_auto(split: Split, seed: int) -> Fields:
+    """Choose a mover, fit and measure."""
+    return measure_mover(MoveLabeledClassifierCV(mover="auto", random_state=seed), split)
+
+
+def measure_mover(model: Any, split: Split) -> Fields:
+    """Fit and measure a `MoveLabeledClassifierCV`: also N10, and the time of a fit with everything chosen."""
+    measured = measure_classifier(model, split)
+    width = min(10, split.X.shape[0])
+    neighbors = model.kneighbors(split.queries, width, return_distance=False)
+    chosen = MoveLabeledClassifier(model.n_neighbors_, mover=model.mover_)
+    return measured | {
+        "fit_seconds": float(np.median(run_seconds(split, lambda: chosen.fit(split.X, split.y)))),
+        "skewness": skewness(k_occurrence(neighbors, split.X.shape[0])),
+        "cv_accuracy": model.best_score_,
+        "chosen": {"n_neighbors": model.n_neighbors_, "mover": name(model.mover_)},
+        "n_settings": len(model.cv_results_["mover"]),
+    }
+
+
+def measure_classifier(model: Any, split: Split) -> Fields:
+    """Fit and measure any classifier: its accuracy, and its time beside that of one plain fit and predict."""
+    plain = run_seconds(split, lambda: MoveLabeledClassifier().fit(split.X, split.y).predict(split.queries))
+    start = perf_counter()
+    model.fit(split.X, to_numpy(split.y))
+    synchronize(split.X)
+    total = perf_counter() - start
+    return {
+        "accuracy": accuracy(to_numpy(model.predict(split.queries)), to_numpy(split.truth)),
+        "skewness": None,
+        "total_seconds": total,  # choice and fit; fit_seconds is one fit with everything chosen
+        "plain_seconds": float(np.median(plain)),  # without any choice, in the same process
+        "chosen": {},
+    }
+
+
+def run_seconds(split: Split, work: Callable[[], Any]) -> list[float]:
+    """Return the seconds of three runs of the work, or of one that takes long."""
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < REPEATS and seconds[0] < REPEAT_BELOW):
+        start = perf_counter()
+        work()
+        synchronize(split.X)
+        seconds.append(perf_counter() - start)
+    return seconds
+
+
+MEASURES: dict[str, Measure] = {method: partial(measure, method) for method in METHODS}
+MEASURES["auto"] = measure_auto

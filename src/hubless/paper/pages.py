@@ -1,112 +1,113 @@
-"""Raw results → the hubness page of a data set: the original metric beside Move-labeled, on one split."""
+"""The hubness page of a data set, from raw results: the original metric beside Move-labeled, one split."""
 
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..arrays import to_numpy
-from ..datasets import RECIPES
-from ..evaluation import Pair, evaluate_classes
+from ..evaluation import BeforeAfter, evaluate_classes
 from ..report.choice import with_surface
-from ..report.report import Report, Told, make_report
-from ..report.shown import Shown
-from .blocks import LABELS
-from .experiment import fitted
-from .reproduce import Cell, Options, loaded, raw_result, split_of
+from ..report.details import Captions
+from ..report.report import ModelDescription, Report, make_report
+from ..selection.folds import tried_row
+from .datasets import RECIPES
+from .experiment import METHODS, fitted
+from .names import DATASETS
+from .names import METHODS as TITLES
+from .raw import Cell, Entry, load
+from .reproduce import Options, loaded, split_of
 
 PLAIN, MOVED = "original-metric", "move-labeled"
+CODE = """\
+from hubless import MoveLabeledClassifierCV
+
+model = MoveLabeledClassifierCV().fit(X, y)
+classes = model.predict(queries)"""
+
+
+def write_pages(names: list[str], dim: int, options: Options, folder: Path) -> list[Path]:
+    """Write one page per data set, and return the files."""
+    return [page_of(name, dim, options).save(folder / f"{name}.html") for name in names]
 
 
 def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
-    """The report of one split, with what the raw results say was chosen; its figures are theirs."""
+    """Return the report of one split, with the settings of the raw results; its figures are theirs."""
     raw = _results(dataset, dim, options, split)
     data = loaded(dataset, dim, options.data_dir, options.rows)
-    X, y, queries, truth = (np.asarray(to_numpy(own)) for own in split_of(data, split))
+    X, y, queries, truth = (np.asarray(to_numpy(part)) for part in split_of(data, split))
     names = np.array(data.classes)
-    alpha = {"alpha": raw[MOVED]["chosen"]["alpha"]}
-    stored, model = fitted(MOVED, alpha, X, y, split)
-    ks = Pair(*(int(raw[method]["chosen"]["n_neighbors"]) for method in (PLAIN, MOVED)))
-    stored = Pair(X, np.asarray(stored))
-    evaluation = evaluate_classes(stored, Pair(queries, queries), names[y], names[truth], ks)
+    moved, model = fitted(MOVED, {"alpha": raw[MOVED]["chosen"]["alpha"]}, X, y, split)
+    ks = BeforeAfter(*(int(raw[method]["chosen"]["n_neighbors"]) for method in (PLAIN, MOVED)))
+    stored = BeforeAfter(X, np.asarray(moved))
+    evaluation = evaluate_classes(stored, BeforeAfter(queries, queries), names[y], names[truth], ks)
     if RECIPES[dataset].note:
         evaluation.notes.append(RECIPES[dataset].note)
-    choice = {
-        "words": f"λ and k were chosen by cross-validation on the {len(X):,} stored objects of this split.",
-        "surface": None,
-        "movers": _methods(raw),
-        "seconds": [
-            {"what": f"choosing, {LABELS[MOVED]}", "seconds": raw[MOVED]["choice_seconds"]},
-            {"what": f"learning, {LABELS[MOVED]}", "seconds": raw[MOVED]["fit_seconds"]},
-        ],
-    }
-    choice = with_surface(choice, X, y, model, ks.after)
-    title = f"{RECIPES[dataset].title}, split {split}"
-    shown = Shown(range(len(X)), range(len(queries)), title=title)
-    W = np.asarray(to_numpy(model.W_))
-    told = Told(LABELS[MOVED], W, choice, _apply(dataset), _provenance(dataset, dim, split, raw[MOVED]))
-    return make_report(evaluation, shown, told)
+    description = ModelDescription(
+        TITLES[MOVED],
+        np.asarray(to_numpy(model.W_)),
+        with_surface(_choice(raw, len(X)), X, y, model, ks.after),
+        _apply(dataset),
+        _provenance(dataset, dim, split, raw[MOVED]),
+    )
+    title = f"{DATASETS[dataset]}, split {split}"
+    return make_report(evaluation, Captions(range(len(X)), range(len(queries)), title=title), description)
 
 
-def _results(dataset: str, dim: int, options: Options, split: int) -> dict[str, dict[str, Any]]:
-    """The raw results of every method on a split; ValueError without those that a page compares."""
-    cells = {method: Cell(dataset, dim, method, split) for method in LABELS}
-    found = {method: raw_result(cell.path(options.out)) for method, cell in cells.items()}
-    raw = {method: own for method, own in found.items() if own is not None and own["status"] == "done"}
+def _results(dataset: str, dim: int, options: Options, split: int) -> dict[str, Entry]:
+    """Return the raw results of every method on a split; ValueError without those that a page compares."""
+    cells = {method: Cell(dataset, dim, method, split) for method in METHODS}
+    entries = {method: load(options.out, cell.name()) for method, cell in cells.items()}
+    raw = {method: entry for method, entry in entries.items() if entry and entry["status"] == "done"}
     for method in (PLAIN, MOVED):
         if method not in raw:
             raise ValueError(
                 f"the page of {dataset} needs the results of {PLAIN} and {MOVED} on split {split}; "
-                f"{cells[method].path(options.out)} is not there. Add them to --methods."
+                f"{options.out / cells[method].name()} has none. Run both: --methods {PLAIN} {MOVED}."
             )
     return raw
 
 
-def write_pages(names: list[str], dim: int, options: Options, folder: Path) -> list[Path]:
-    """One page per data set."""
-    return [page_of(name, dim, options).save(folder / f"{name}.html") for name in names]
-
-
-def _methods(raw: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every method of the tables on this split, by its accuracy in cross-validation."""
-    rows = [
-        {
-            "name": LABELS[method],
-            "k": found["chosen"].get("n_neighbors"),
-            "score": found.get("cv_accuracy"),
-            "error": None,
-            "queries": found["n_train"],
-            "seconds": found.get("fit_seconds"),
-            "chosen": method == MOVED,
-            "why_not": "",
-        }
-        for method, found in raw.items()
+def _choice(raw: dict[str, Entry], n: int) -> dict[str, Any]:
+    """Return what the page says of the choice: every method on this split, by its accuracy in the folds."""
+    tried = [
+        tried_row(
+            TITLES[method],
+            entry["cv_accuracy"],
+            nan,
+            entry["n_train"],
+            chosen=method == MOVED,
+            k=entry["chosen"]["n_neighbors"],
+            seconds=entry["fit_seconds"],
+        )
+        for method, entry in raw.items()
     ]
-    return sorted(rows, key=lambda row: -(row["score"] or 0))
+    return {
+        "words": f"λ and k were chosen by cross-validation on the {n:,} stored objects of this split.",
+        "movers": sorted(tried, key=lambda row: -row["score"]),
+        "seconds": [
+            {"what": f"{what}, {TITLES[MOVED]}", "seconds": raw[MOVED][field]}
+            for what, field in (("choosing", "choice_seconds"), ("learning", "fit_seconds"))
+        ],
+    }
 
 
 def _apply(dataset: str) -> dict[str, Any]:
-    code = (
-        "from hubless import MoveLabeledClassifierCV\n\n"
-        "model = MoveLabeledClassifierCV().fit(X, y)\nclasses = model.predict(queries)"
-    )
+    command = f"hubless reproduce --datasets {dataset} --splits 1 --report pages"
     return {
-        "words": "The same on data of your own.",
+        "words": "To do the same with your data:",
         "steps": [
-            {"title": "In Python", "code": code, "language": "python"},
-            {
-                "title": "This page again",
-                "code": f"hubless reproduce --datasets {dataset} --splits 1 --report pages",
-                "language": "sh",
-            },
+            {"title": "In Python", "code": CODE, "language": "python"},
+            {"title": "Make this page again", "code": command, "language": "sh"},
         ],
         "undo": [],
     }
 
 
-def _provenance(dataset: str, dim: int, split: int, raw: dict[str, Any]) -> list[tuple[str, str]]:
+def _provenance(dataset: str, dim: int, split: int, raw: Entry) -> list[tuple[str, str]]:
     return [
-        ("data set", RECIPES[dataset].title),
+        ("data set", DATASETS[dataset]),
         ("components", str(dim)),
         ("split", f"{split}, 70 : 30 at random"),
         ("chosen", ", ".join(f"{name} {value:.4g}" for name, value in raw["chosen"].items())),

@@ -2,60 +2,28 @@
 
 import json
 import re
-from csv import DictWriter
+from collections.abc import Collection
+from csv import writer as csv_writer
+from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..download import replacing
-from . import published as paper
-from .blocks import Block, Cell, Table, chosen, machines, tables
-from .claims import Verdict, verdicts
-from .figures import draw
+from .claims import verdicts
+from .published import DIMENSION
+from .raw import write_files
 from .results import Results, Row, gains, read, rows
+from .table_blocks import PaperTable, TableBlock, TableCell, chosen, machines, tables
+from .table_figures import draw
 
-__all__ = [
-    "Results",
-    "Verdict",
-    "as_json",
-    "csv",
-    "latex",
-    "markdown",
-    "read",
-    "tables",
-    "verdicts",
-    "write",
-]
-
-FOLDER = "benchmarks/results/paper"
-COMMANDS = (
-    f"    hubless reproduce --out {FOLDER}\n"
-    f"    hubless reproduce --out {FOLDER} --methods scale\n"
-    f"    hubless tables {FOLDER} --out docs"
-)
-ELSEWHERE = """\
-Cells may run on several machines, as those above did (`--device cuda` where it says so); times may not."""
+PAGE = files(__package__).joinpath("results_page.md").read_text(encoding="utf-8")
 MARKS = {True: "✓", False: "✗", None: "?"}
-
-PROTOCOL = """\
-Each data set is split at random into 70 % for training and 30 % for testing, 4 times over; documents and \
-images are reduced to 300 dimensions first, and all data are centred on the training part. The k of k-NN and \
-the parameter of each method (γ of ITML, μ of DML-eig, λ of Move-labeled and Move-query) are chosen by \
-cross-validation on the training part, in 5 folds, or 3 where it has more than 5,000 objects. N10 skewness \
-counts how often each training object is among the 10 nearest of the test queries. Training time is that of \
-one fit with everything chosen, in a pass of its own on one machine.
-
-LMNN, Move-labeled and Move-query have one target per object. The learners are those of `hubless.baselines` \
-with their defaults: LMNN weighs pull and push equally and ends when ten steps gain less than 1 %; ITML \
-samples 40 c (c − 1) pairs for c classes, as its authors' code does, but 20,000 at most, and ends after 50 \
-sweeps at the latest; DML-eig pairs each object with its 3 nearest of its class and of others, and ends \
-after 300 steps at the latest."""
 READING = """\
 Entries are ours, mean ± standard error over the splits, then the paper's figure in parentheses; — where we \
 have none. Bold is the best of the paper's methods in our runs, and all that tie with it as printed. ‡ marks \
 rows that the paper does not have and that do not compete: scale is a control, \
 z' = g·z with one scalar g chosen by cross-validation. NCA and all other movers are compared by \
-`hubless standings`. † marks data whose features or objects are not the \
+`python -m benchmarks standings`. † marks data whose features or objects are not the \
 paper's (see Table 1): there the order of methods and the direction of skewness can be compared with the \
 paper's, the figures cannot."""
 PICTURES = {
@@ -65,59 +33,45 @@ PICTURES = {
     4: "Training time of each method on each data set, ours and the paper's",
 }
 
-LATEX = {character: "\\" + character for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "→": r"$\to$",
-    "−": "$-$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "λ": r"$\lambda$",
-    "†": r"$^\dagger$",
-    "‡": r"$^\ddagger$",
-    "—": "---",
-    "–": "--",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "…": r"\dots{}",
+# fmt: off
+LATEX = {
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "→": r"$\to$",
+    "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "λ": r"$\lambda$", "†": r"$^\dagger$", "‡": r"$^\ddagger$",
+    "—": "---", "–": "--", "’": "'", "“": "``", "”": "''", "…": r"\dots{}",
 }
+# fmt: on
 
 
-def markdown(results: Results, dim: int = paper.DIMENSION, pictures: tuple[int, ...] = ()) -> str:
-    """The whole page of results; `pictures` are the tables that have a drawing, tableN.svg, beside it."""
-    parts = ["<!-- made by `hubless tables`; do not edit -->", "# The paper's tables, measured again"]
-    parts += [PROTOCOL, READING]
-    for table in tables(results, dim):
-        drawn = table.number in pictures
-        picture = [f"![{PICTURES[table.number]}](table{table.number}.svg)"] if drawn else []
-        parts += _markdown_table(table, picture)
-    parts += ["## The paper's claims on our numbers", *_checklist(results, dim)]
-    parts += ["## What was chosen", "Medians over the splits; k is the number of neighbours."]
-    parts += [markdown_block(block) for block in chosen(results, dim)]
-    for other in _dims(results):
-        if other != dim:
-            for table in tables(results, other, (2, 3)):
-                parts += _markdown_table(table, [])
-    parts += ["## Machines and versions", _bullets(machines(results.cells + results.times))]
-    parts += ["## How to make this page", ELSEWHERE, COMMANDS]
-    return "\n\n".join(parts) + "\n"
+def markdown(results: Results, pictures: Collection[int] = ()) -> str:
+    """Return the page of results; `pictures` are the tables that have a figure, tableN.svg, beside it."""
+    chosen_parts = ["Medians over the splits; k is the number of neighbours."]
+    chosen_parts += [markdown_block(block) for block in chosen(results)]
+    chosen_parts += [_markdown_table(table) for table in _tables_of_other_dimensions(results)]
+    return PAGE.format(
+        reading=READING,
+        tables="\n\n".join(_markdown_table(table, table.number in pictures) for table in tables(results)),
+        claims=_checklist(results),
+        chosen="\n\n".join(chosen_parts),
+        machines=_bullets(machines(results.cells + results.times)),
+    )
 
 
-def _markdown_table(table: Table, picture: list[str]) -> list[str]:
+def _tables_of_other_dimensions(results: Results) -> list[PaperTable]:
+    other = [dim for dim in _dims(results) if dim != DIMENSION]
+    return [table for dim in other for table in tables(results, dim, (2, 3))]
+
+
+def _markdown_table(table: PaperTable, is_drawn: bool = False) -> str:
+    picture = [f"![{PICTURES[table.number]}](table{table.number}.svg)"] if is_drawn else []
     blocks = [markdown_block(block) for block in table.blocks] or ["No results."]
     notes = [_bullets(table.notes)] if table.notes else []
-    return [f"## Table {table.number}: {table.title}", *picture, *blocks, *notes]
+    return "\n\n".join([f"## Table {table.number}: {table.title}", *picture, *blocks, *notes])
 
 
-def markdown_block(block: Block) -> str:
+def markdown_block(block: TableBlock) -> str:
+    """Return one block as a Markdown table, with its notes."""
     header = [["", *map(_marked_down, block.columns)], ["---", *("---:" for _ in block.columns)]]
     body = [[_marked_down(name), *map(_markdown_cell, cells)] for name, cells in block.rows]
     lines = [f"| {' | '.join(line)} |" for line in header + body]
@@ -125,7 +79,7 @@ def markdown_block(block: Block) -> str:
     return "\n\n".join([f"**{_marked_down(block.caption)}**", "\n".join(lines), *notes])
 
 
-def _markdown_cell(cell: Cell) -> str:
+def _markdown_cell(cell: TableCell) -> str:
     ours = f"**{cell.ours}**" if cell.bold else _marked_down(cell.ours)
     return f"{ours} ({cell.paper})" if cell.paper else ours
 
@@ -138,28 +92,23 @@ def _marked_down(text: str) -> str:
     return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
 
 
-def _checklist(results: Results, dim: int) -> list[str]:
-    found = verdicts(results, dim)
-    counts = {mark: sum(verdict.holds is holds for verdict in found) for holds, mark in MARKS.items()}
-    told = f"Hold (✓): {counts['✓']}. Do not (✗): {counts['✗']}. Not measured (?): {counts['?']}."
-    return [told, _bullets([f"{MARKS[v.holds]} {v.claim}: {v.detail}" for v in found])]
+def _checklist(results: Results) -> str:
+    judged = verdicts(results)
+    counts = {mark: sum(verdict.holds is holds for verdict in judged) for holds, mark in MARKS.items()}
+    summary = f"Hold (✓): {counts['✓']}. Do not (✗): {counts['✗']}. Not measured (?): {counts['?']}."
+    return summary + "\n\n" + _bullets([f"{MARKS[v.holds]} {v.claim}: {v.detail}" for v in judged])
 
 
-def latex(results: Results, dim: int = paper.DIMENSION) -> str:
-    """Tables and claims as LaTeX; the document needs \\usepackage{booktabs} and nothing else."""
-    made = tables(results, dim)
-    for other in _dims(results):
-        made += tables(results, other, (2, 3)) if other != dim else []
+def latex(results: Results) -> str:
+    """Return tables and claims as LaTeX; the document needs \\usepackage{booktabs} and nothing else."""
     parts = ["% made by `hubless tables`; do not edit", _escaped(READING) + "\n"]
-    parts += [_latex_table(table) for table in made]
+    parts += [_latex_table(table) for table in tables(results) + _tables_of_other_dimensions(results)]
     words = {True: "yes", False: "no", None: "?"}
-    claims = [
-        rf"\item[{words[v.holds]}] {_escaped(f'{v.claim}: {v.detail}')}" for v in verdicts(results, dim)
-    ]
+    claims = [rf"\item[{words[v.holds]}] {_escaped(f'{v.claim}: {v.detail}')}" for v in verdicts(results)]
     return "\n".join([*parts, r"\begin{description}", *claims, r"\end{description}"]) + "\n"
 
 
-def _latex_table(table: Table) -> str:
+def _latex_table(table: PaperTable) -> str:
     caption = _escaped(f"{table.title} (the paper's Table {table.number})")
     size = r"\centering\scriptsize\setlength{\tabcolsep}{3pt}"  # cells hold two figures each
     lines = [r"\begin{table}[tp]", size, rf"\caption{{{caption}}}"]
@@ -170,7 +119,7 @@ def _latex_table(table: Table) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _latex_block(block: Block) -> list[str]:
+def _latex_block(block: TableBlock) -> list[str]:
     body = [[_escaped(name), *map(_latex_cell, cells)] for name, cells in block.rows]
     header = " & ".join(["", *map(_escaped, block.columns)])
     return [
@@ -182,7 +131,7 @@ def _latex_block(block: Block) -> list[str]:
     ]
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: TableCell) -> str:
     ours = rf"\textbf{{{_escaped(cell.ours)}}}" if cell.bold else _escaped(cell.ours)
     return f"{ours} ({_escaped(cell.paper)})" if cell.paper else ours
 
@@ -193,16 +142,16 @@ def _escaped(text: str) -> str:
 
 
 def csv(results: Results) -> str:
-    """Every entry of every table, one a line, at all dimensions."""
+    """Return every entry of every table as CSV, one per line, at all dimensions."""
     text = StringIO()
-    writer = DictWriter(text, Row._fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row._asdict() for dim in _dims(results) for row in rows(results, dim))
+    writer = csv_writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows(row for dim in _dims(results) for row in rows(results, dim))
     return text.getvalue()
 
 
 def as_json(results: Results) -> dict[str, Any]:
-    """Nested: dimension, table, data set, method; and the verdicts at the paper's dimension."""
+    """Return all entries by dimension, table, data set and method, and the verdicts."""
     nested: dict[str, Any] = {}
     for dim in _dims(results):
         for row in rows(results, dim):
@@ -212,26 +161,26 @@ def as_json(results: Results) -> dict[str, Any]:
     return nested | {"verdicts": [verdict._asdict() for verdict in verdicts(results)]}
 
 
-def write(folder: str | Path, out: str | Path) -> list[Path]:
-    """Make results.md, tables.tex, tables.csv, tables.json and the figures of the raw results in `folder`.
-
-    Everything is made before the first file is replaced, and each is replaced at once.
-    """
-    results, out = read(folder), Path(out)
-    drawn = draw(rows(results), gains(results))
-    texts = {
-        "results.md": markdown(results, pictures=tuple(drawn)),
+def texts(results: Results, pictures: Collection[int]) -> dict[str, str]:
+    """Return the files of text by name; `pictures` are the tables that have a figure."""
+    return {
+        "results.md": markdown(results, pictures),
         "tables.tex": latex(results),
         "tables.csv": csv(results),
         "tables.json": json.dumps(as_json(results), indent=1, ensure_ascii=False) + "\n",
     }
-    files = {name: text.encode() for name, text in texts.items()}
+
+
+def write(folder: str | Path, out: str | Path) -> list[Path]:
+    """Write results.md, tables.tex, tables.csv, tables.json and the figures of the raw results in `folder`.
+
+    Everything is made before the first file is replaced, and each is replaced in one step.
+    """
+    results = read(folder)
+    drawn = draw(rows(results), gains(results))
+    files = {name: text.encode() for name, text in texts(results, drawn).items()}
     files |= {f"table{number}.svg": picture for number, picture in drawn.items()}
-    out.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        with replacing(out / name) as file:
-            file.write(content)
-    return [out / name for name in files]
+    return write_files(Path(out), files)
 
 
 def _dims(results: Results) -> list[int]:

@@ -1,7 +1,7 @@
 """Plots of a report for papers, by matplotlib: `pip install 'hubless[plot]'`.
 
-Each takes a report of hubless, or the figures in it (a dict), draws on the Axes given, or on new ones as
-wide as one column, and returns them. Plots on Axes of your own follow your style.
+Each takes a report of hubless, or its figures (a dict), draws on the given Axes, or on new ones as wide as
+one column, and returns them. Plots on your Axes follow your style.
 
     ax = plot.skyline(report)
     ax.figure.savefig("skyline.pdf")
@@ -10,17 +10,16 @@ wide as one column, and returns them. Plots on Axes of your own follow your styl
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..download import replacing
-from .canvas import PAGE, Report, dress, figures_of, style
-from .curves import centrality, lorenz, singular_values, skyline, variance
-from .fields import confusion, hub_map, movers, surface
+from ..support.writing import new_file
+from .curves import centrality, lorenz, movers, singular_values, skyline, variance
+from .maps import hub_map
+from .matrices import confusion, surface
+from .style import PAGE, UNDATED, ReportOrFigures, figures_of, file_of, style_ticks, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,28 +39,27 @@ __all__ = [
     "variance",
 ]
 
-# What a file of each kind must leave out for the same report to give the same bytes
-UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
-ACROSS, DEEP = 2, 3  # panels of the summary, as large as plots of one column
+SUFFIXES = tuple(f".{file_format}" for file_format in UNDATED)
+ACROSS, DEEP = 2, 3  # panels of the summary, each as large as a plot of one column
 
 
-def summary(report: Report) -> "Figure":
-    """The main plots on one figure, two columns wide; those that the report has nothing for are left out."""
+def summary(report: ReportOrFigures) -> "Figure":
+    """Draw the main plots that the report has data for on one figure, two columns wide."""
     plots = _plots(report)
     main = ("map-before", "map-after", "skyline", "lorenz", "centrality", "confusion-difference", "variance")
     shown = [plots[name] for name in main if name in plots][: ACROSS * DEEP]
-    with style() as figure_class:
+    with styled() as figure_class:
         deep = -(-len(shown) // ACROSS)
         figure = figure_class(figsize=(PAGE, 2.75 * deep), layout="constrained")
         for place, draw in enumerate(shown):
             ax = figure.add_subplot(deep, ACROSS, place + 1)
-            dress(ax)
+            style_ticks(ax)
             draw(report, ax=ax)
             ax.set_title("abcdef"[place], loc="left", fontsize=9, fontweight="bold")
     return figure
 
 
-def save(report: Report, path: str | Path) -> list[Path]:
+def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
     """Write the summary to a file (.pdf, .png or .svg), or each plot to a folder as SVG and as PNG.
 
     Returns the files. The same report gives the same bytes.
@@ -75,21 +73,21 @@ def save(report: Report, path: str | Path) -> list[Path]:
             for figure in [draw(report).get_figure()]
             for suffix in (".svg", ".png")
         ]
-    if path.suffix.lower() not in UNDATED:
+    if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
-            f"{path.name} ends in {path.suffix}; plots are written as {', '.join(UNDATED)}, or to a folder, "
+            f"{path.name} ends in {path.suffix}; plots are written as {', '.join(SUFFIXES)}, or to a folder, "
             "whose name has no full stop."
         )
     return [_write(summary(report), path)]
 
 
-def _plots(report: Report) -> dict[str, Callable[..., "Axes"]]:
-    """The plots that a report has something for, by the name of their file."""
+def _plots(report: ReportOrFigures) -> dict[str, Callable[..., "Axes"]]:
+    """Return the plots that a report has data for, by the name of their file."""
     figures, has_points = figures_of(report), getattr(report, "details", None) is not None
     has_classes, choice = figures["classes"] is not None, figures["choice"]
     has_values = figures["why"]["singular_values"] is not None  # a list, or an array
     has_scores = any(mover["score"] is not None for mover in choice["movers"])
-    drawn: dict[str, tuple[bool, Callable[..., Axes]]] = {
+    plots: dict[str, tuple[bool, Callable[..., Axes]]] = {
         "skyline": (True, skyline),
         "lorenz": (True, lorenz),
         "map-before": (has_points, partial(hub_map, state="before")),
@@ -103,21 +101,14 @@ def _plots(report: Report) -> dict[str, Callable[..., "Axes"]]:
         "surface": (choice["surface"] is not None, surface),
         "movers": (has_scores, movers),
     }
-    return {name: draw for name, (has, draw) in drawn.items() if has}
+    return {name: draw for name, (has_data, draw) in plots.items() if has_data}
 
 
 def _write(figure: Any, path: Path) -> Path:
-    suffix, file = path.suffix.lower(), BytesIO()
-    with style(), _any_letters():
-        figure.savefig(file, format=suffix[1:], metadata=UNDATED[suffix])
-    with replacing(path) as target:
-        target.write(file.getvalue())
-    return path
-
-
-@contextmanager
-def _any_letters() -> Iterator[None]:
-    """Texts of users may have letters that the font lacks: a box is drawn; an SVG keeps them as they are."""
-    with warnings.catch_warnings():
+    with styled(), warnings.catch_warnings():
+        # Characters that the font lacks are drawn as boxes; an SVG keeps them as they are
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        yield
+        content = file_of(figure, path.suffix.lower()[1:])
+    with new_file(path) as file:
+        file.write(content)
+    return path

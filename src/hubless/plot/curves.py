@@ -1,139 +1,154 @@
-"""Plots with lines and dots over two axes: how busy the items are, and why."""
+"""Plots with lines and dots: how often items are returned, and why; the scores of movers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .canvas import COLOURS, DASHES, FAINT, INK, STATES, ZERO, Report, figures_of, key, light, panel
+from . import style
+from .style import COLOURS, STATES, ReportOrFigures, figures_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+ZERO = 0.5  # where an N10 of 0 is drawn on a logarithmic axis
 
-def skyline(report: Report, ax: "Axes | None" = None) -> "Axes":
-    """N10 of every item, the busiest first; both axes are logarithmic, and 0 has a place of its own."""
-    given = figures_of(report)
-    figures, k = given["skyline"], given["counts"]["hub_k"]
-    with panel(ax) as axes:
+
+def skyline(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
+    """Draw N10 of every item, the busiest first; both axes are logarithmic, and 0 is drawn below 1."""
+    line, k = figures_of(report)["skyline"], figures_of(report)["counts"]["hub_k"]
+    with _chart(ax, "upper right") as axes:
         for state in STATES:
-            heights = [max(value, ZERO) for value in figures[state]]
-            axes.plot(figures["rank"], heights, **_line(state, f"{state}: up to {figures[state][0]:,g}"))
-        axes.axhline(figures["mean"], color=FAINT, linewidth=0.8, zorder=1)
-        axes.annotate(
-            f"mean {figures['mean']:.3g}",
-            (0, figures["mean"]),
-            (3, 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            color=INK,
-            fontsize="small",
-        )
-        axes.set(xscale="log", xlabel="items, the busiest first", ylabel=occurrence_words(k))
-        _occurrence_axis(axes.yaxis, max(figures["before"][0], figures["after"][0]))
+            heights = [max(count, ZERO) for count in line[state]]
+            axes.plot(line["rank"], heights, **_line(state, f"{state}: up to {line[state][0]:,g}"))
+        _level(axes, line["mean"], f"mean {line['mean']:.3g}", zorder=1)
+        axes.set(xscale="log", xlabel="items, the busiest first")
+        _occurrence_axis(axes, k, max(line[state][0] for state in STATES))
         axes.xaxis.set_major_formatter("{x:,g}")
-        light(axes)
-        key(axes, "upper right")
         return axes
 
 
-def lorenz(report: Report, ax: "Axes | None" = None) -> "Axes":
-    """Share of the answers that the least busy items give; the diagonal: all items are equally busy."""
-    figures = figures_of(report)["lorenz"]
-    with panel(ax, height=3.0) as axes:
-        axes.plot([0, 1], [0, 1], color=FAINT, linewidth=0.8)
+def lorenz(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
+    """Draw the Lorenz curve of the answers; the diagonal: all items are equally busy."""
+    curves = figures_of(report)["lorenz"]
+    with _chart(ax, "upper left", height=3.0) as axes:
+        axes.plot([0, 1], [0, 1], color=style.FAINT, linewidth=0.8)
         for state in STATES:
-            label = f"{state}: Gini {figures['gini'][state]:.2f}"
-            axes.plot(figures["share"], figures[state], **_line(state, label))
+            label = f"{state}: Gini {curves['gini'][state]:.2f}"
+            axes.plot(curves["share"], curves[state], **_line(state, label))
         axes.set(xlabel="items, the least busy first", ylabel="share of answers")
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25 %", "50 %", "75 %", "100 %"])
-        light(axes)
-        key(axes, "upper left")
         return axes
 
 
-def centrality(report: Report, ax: "Axes | None" = None) -> "Axes":
-    """Distance of items to their mean against N10: hubs are near the mean."""
-    given = figures_of(report)
-    figures, k = given["why"]["centrality"], given["counts"]["hub_k"]
-    with panel(ax) as axes:
+def centrality(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
+    """Draw N10 of items over their distance to the mean: hubs tend to be near it."""
+    charts, k = figures_of(report)["why"]["centrality"], figures_of(report)["counts"]["hub_k"]
+    # Dots are rasterized, to keep the file small; text stays text
+    look: dict[str, Any] = {"linestyle": "none", "markersize": 2.4, "markeredgewidth": 0, "alpha": 0.55}
+    with _chart(ax, "upper right") as axes:
         for state, marker in zip(STATES, ("o", "^"), strict=True):
-            own = figures[state]
-            heights = [max(value, ZERO) for value in own["occurrence"]]
-            axes.plot(
-                own["distance"],
-                heights,
-                linestyle="none",
-                marker=marker,
-                markersize=2.4,
-                markeredgewidth=0,
-                alpha=0.55,
-                color=COLOURS[state],
-                label=f"{state}: correlation {_signed(own['correlation'])}",
-                rasterized=True,  # many dots: a small file, and letters stay letters
-            )
-        axes.set(xlabel="distance of the item to the mean of all", ylabel=occurrence_words(k))
-        _occurrence_axis(axes.yaxis, max(max(figures[state]["occurrence"], default=1) for state in STATES))
-        light(axes)
-        key(axes, "upper right")
+            dots = charts[state]
+            heights = [max(count, ZERO) for count in dots["occurrence"]]
+            look |= {"marker": marker, "color": COLOURS[state]}
+            label = f"{state}: correlation {_signed(dots['correlation'])}"
+            axes.plot(dots["distance"], heights, label=label, rasterized=True, **look)
+        axes.set(xlabel="distance of the item to the mean of all items")
+        _occurrence_axis(axes, k, max(max(charts[state]["occurrence"], default=1) for state in STATES))
         return axes
 
 
-def variance(report: Report, ax: "Axes | None" = None) -> "Axes":
-    """Variance along the principal components of the original items: what moving shrinks."""
-    figures = figures_of(report)["why"]["variance"]
-    with panel(ax) as axes:
+def variance(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
+    """Draw the variance of items, before and after, and of queries along the first principal components."""
+    variances = figures_of(report)["why"]["variance"]
+    with _chart(ax, "lower left") as axes:
         for name in (*STATES, "queries"):
-            total = figures["total"][name]
+            total = variances["total"][name]
             amount = f"{total:,.0f}" if total >= 100 else f"{total:.3g}"
-            label = f"{'items ' if name in STATES else ''}{name}: {amount} in all"
-            axes.plot(figures["component"], figures[name], **_line(name, label))
-        axes.set(
-            xscale="log", yscale="log", xlabel="principal component of the original items", ylabel="variance"
-        )
+            label = f"{'items ' if name in STATES else ''}{name}: {amount} in total"
+            axes.plot(variances["component"], variances[name], **_line(name, label))
+        axes.set(xlabel="principal component of the original items", ylabel="variance")
+        axes.set(xscale="log", yscale="log")
         axes.xaxis.set_major_formatter("{x:,g}")
-        light(axes)
-        key(axes, "lower left")
         return axes
 
 
-def singular_values(report: Report, ax: "Axes | None" = None) -> "Axes":
-    """Singular values of the map, the largest first; 1: lengths along it stay as they are."""
+def singular_values(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
+    """Draw the singular values of W, the largest first; at 1, W keeps lengths."""
     why = figures_of(report)["why"]
-    values: Sequence[float] | None = why["singular_values"]
+    values = why["singular_values"]
     if values is None:
         raise ValueError(f"this report has no singular values. {why['singular_words']}".strip())
-    with panel(ax) as axes:
-        axes.axhline(1, color=FAINT, linewidth=0.8)
+    with _chart(ax) as axes:
+        _level(axes, 1, "1: lengths are kept", right=True)
         axes.plot(range(1, len(values) + 1), values, **_line("after", ""))
         axes.set(xlabel="singular value, the largest first", ylabel="factor on lengths")
         axes.set_ylim(bottom=0)
-        axes.annotate(
-            "1: length is kept", (1, 1), (-2, 2), xycoords=("axes fraction", "data"),
-            textcoords="offset points", ha="right", color=INK, fontsize="small",
-        )  # fmt: skip
-        light(axes)
         return axes
 
 
-def occurrence_words(k: int) -> str:
-    """What N10 is, short enough for the side of a plot."""
-    return f"N{k}: queries that find it"
+def movers(report: ReportOrFigures, ax: "Axes | None" = None, most: int = 12) -> "Axes":
+    """Draw the scores of movers that were tried, the best first; bars: ± standard error, filled: chosen."""
+    figures = figures_of(report)
+    tried = [mover for mover in figures["choice"]["movers"] if mover["score"] is not None]
+    if not tried:
+        raise ValueError("this report has no movers to compare: the mover was given, not searched for.")
+    shown = [mover for i, mover in enumerate(tried) if i < most or mover["chosen"]]
+    with _chart(ax, height=0.19 * len(shown) + 0.85) as axes:
+        for row, mover in enumerate(shown):
+            colour = COLOURS["after"] if mover["chosen"] else style.INK
+            axes.errorbar(
+                mover["score"], row, xerr=mover["error"], color=colour, marker="o", markersize=4,
+                markerfacecolor=colour if mover["chosen"] else "white", linewidth=1,
+            )  # fmt: skip
+        names = [style.one_line(mover["name"], 34) for mover in shown]
+        names += [f"and {len(tried) - len(shown)} more"] if len(tried) > len(shown) else []
+        axes.set_yticks(range(len(names)), labels=names, **style.PLAIN_TEXT)
+        for mover, label in zip(shown, axes.get_yticklabels(), strict=False):
+            label.set(fontweight="bold" if mover["chosen"] else "normal")
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlabel(figures["words"]["measure"])
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        return axes
+
+
+@contextmanager
+def _chart(ax: "Axes | None", legend: Any = None, height: float = 2.5) -> Iterator["Axes"]:
+    """Yield Axes, then add a grid behind all else, and a legend at the given place."""
+    with style.panel(ax, height) as axes:
+        yield axes
+        axes.grid(True, color=style.GRID, linewidth=0.5)
+        axes.set_axisbelow(True)
+        if legend is not None:
+            frame = {"framealpha": 0.8, "edgecolor": "none", "borderpad": 0.1}  # dots behind it stay visible
+            axes.legend(loc=legend, labelcolor="linecolor", handlelength=1.9, borderaxespad=0.2, **frame)
 
 
 def _line(state: str, label: str) -> dict[str, Any]:
-    return {"color": COLOURS[state], "linestyle": DASHES[state], "label": label}
+    return {"color": COLOURS[state], "linestyle": style.DASHES[state], "label": label}
+
+
+def _level(axes: "Axes", value: float, words: str, right: bool = False, **options: Any) -> None:
+    """Draw a line across the Axes at a value, with words above its left or right end."""
+    axes.axhline(value, color=style.FAINT, linewidth=0.8, **options)
+    axes.annotate(
+        words, (int(right), value), (-2 if right else 3, 2), ha="right" if right else "left",
+        xycoords=("axes fraction", "data"), textcoords="offset points", color=style.INK, fontsize="small",
+    )  # fmt: skip
 
 
 def _signed(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def _occurrence_axis(axis: Any, most: float) -> None:
-    """Logarithmic from 1 on; below it, 0 as a tick of its own."""
+def _occurrence_axis(axes: "Axes", k: int, most: float) -> None:
+    """Make the vertical axis that of N10: logarithmic from 1 on, with 0 as a separate tick below it."""
     ticks = [1, 3, 10, 30, 100] if most < 300 else [10**power for power in range(12)]
     shown = [tick for tick in ticks if tick <= max(most, 1)]
-    axis.axes.set_yscale("log")
-    axis.axes.set_ylim(ZERO * 0.8, max(most, 1) * 1.6)
-    axis.set_ticks([ZERO, *shown], labels=["0", *(f"{tick:,}" for tick in shown)])
-    axis.set_ticks([], minor=True)
+    axes.set_ylabel(f"N{k}: queries that find it")
+    axes.set_yscale("log")
+    axes.set_ylim(ZERO * 0.8, max(most, 1) * 1.6)
+    axes.yaxis.set_ticks([ZERO, *shown], labels=["0", *(f"{tick:,}" for tick in shown)])
+    axes.yaxis.set_ticks([], minor=True)

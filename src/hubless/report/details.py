@@ -1,182 +1,239 @@
-"""What a page draws and tells of single objects and queries: points, cards of hubs, queries that changed."""
+"""What a page shows of single items and queries: points of the map, cards of hubs, changed queries."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..evaluation import Asked, Pair
-from .figures import class_names
-from .places import CARDS, Drawn, Places
-from .shown import LONG, Shown, cut, name, thumbnail
+from ..evaluation import Answers, BeforeAfter, Evaluation
+from .map_layout import CARDS, DrawnMap, MapPoints, places_of
+from .pictures import thumbnail
 
-CAPTURED = 3  # queries on a card
-CHANGED = 100  # queries told of those that were fixed, and of those that were broken
-NEIGHBORS = 5  # of such a query
-SHORT = 300  # characters of a text of a neighbour
-STEPS = 2**16 - 1  # of a place along an axis
+NAME = 80  # characters of an id, or of the name of a class
+LONG = 2000  # characters of a text on a card
+SHORT = 300  # characters of the text of a point or a neighbour
+MISSING = ("NAType", "NaTType")  # types of a missing value in pandas
+
+
+@dataclass(frozen=True)
+class Captions:
+    """What a page shows of each item and query; texts and pictures are optional."""
+
+    ids: Sequence[Any]  # (n,)
+    query_ids: Sequence[Any]  # (m,)
+    texts: Sequence[Any] | None = None
+    query_texts: Sequence[Any] | None = None
+    images: Any = None  # (n,): paths, bytes, or an array (n, height, width) or (n, height, width, 3)
+    title: str = "hubless"
+
+    def check(self, n: int, m: int) -> None:
+        """Raise ValueError where one has not as many entries as there are objects or queries."""
+        for name, count in (("ids", n), ("query_ids", m), ("texts", n), ("query_texts", m), ("images", n)):
+            given = getattr(self, name)
+            if given is not None and len(given) != count:
+                what = "query" if "query" in name else "object"
+                raise ValueError(f"{name} must have one entry per {what}, {count}; got {len(given)}.")
+
+
+def cut(value: Any, length: int) -> str | None:
+    """Return the value as a text of at most `length` characters; None for a missing or empty one."""
+    if value is None or (isinstance(value, float) and np.isnan(value)) or type(value).__name__ in MISSING:
+        return None
+    text = str(value)
+    if not text:
+        return None
+    if len(text) <= length:
+        return text
+    return text[: max(length - 1, 0)].rstrip() + "…"
+
+
+def cut_texts(value: Any) -> Any:
+    """Return nested dicts and lists with every text in them cut."""
+    if isinstance(value, dict):
+        return {key: cut_texts(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [cut_texts(entry) for entry in value]
+    return cut(value, LONG) or "" if isinstance(value, str) else value
+
+
+def short_name(value: Any) -> str:
+    """Return an id or the name of a class, short enough for a line."""
+    return cut(value, NAME) or ""
+
+
+# --- tables of items and queries ----------------------------------------------------------------------------
+
+
+CARD_QUERIES = 3  # queries that find a hub, shown on its card
+CHANGED = 100  # fixed queries that are listed, and broken ones
+NEIGHBORS = 5  # that are shown of such a query
+STEPS = 2**16 - 1  # of a coordinate of the map
 
 
 class Counts(NamedTuple):
     """Occurrences of each object among the neighbours of queries, (n,), and the wrong ones of them."""
 
-    all: Pair
-    wrong: Pair
+    all: BeforeAfter
+    wrong: BeforeAfter
 
 
-def counts(asked: Asked, occurrence: Pair) -> Counts:
-    """N_k is counted already; the wrong ones are counted here."""
-    n = len(asked.stored.before)
+def count_occurrence(evaluation: Evaluation) -> Counts:
+    """Return N_k of each object, and for how many queries it is a wrong answer."""
+    answers, n = evaluation.answers, len(evaluation.answers.stored.before)
     wrong = (
-        np.bincount(found[bad], minlength=n) for found, bad in zip(asked.found, asked.wrong, strict=True)
+        np.bincount(near[is_wrong], minlength=n)
+        for near, is_wrong in zip(answers.neighbors, answers.wrong, strict=True)
     )
-    return Counts(occurrence, Pair(*wrong))
+    occurrence = (hubness.occurrence for hubness in evaluation.hubness)
+    return Counts(BeforeAfter(*occurrence), BeforeAfter(*wrong))
 
 
-def changed_rows(asked: Asked) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of broken and of fixed queries, at most CHANGED of each, at even steps."""
-    before, after = asked.right
-    both = (np.flatnonzero(before & ~after), np.flatnonzero(after & ~before))
-    return tuple(  # type: ignore[return-value]
-        rows if len(rows) <= CHANGED else rows[np.linspace(0, len(rows) - 1, CHANGED).astype(int)]
-        for rows in both
-    )
+def changed_rows(answers: Answers) -> dict[str, np.ndarray]:
+    """Return row numbers of broken queries, right before only, and fixed ones, right after only.
 
-
-def details(
-    asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, places: Places, layout: str, length: int
-) -> dict[str, Any]:
-    """All of it; arrays stay arrays. `length` is that of the texts of points, in characters."""
-    codes: Pair | None = None
-    if asked.labels is not None and asked.truth is not None:
-        names = class_names(asked)
-        codes = Pair(*(np.searchsorted(names, own).astype(np.uint32) for own in (asked.labels, asked.truth)))
+    At most CHANGED of each, at even steps.
+    """
+    before, after = answers.correct
+    rows = {"broken": np.flatnonzero(before & ~after), "fixed": np.flatnonzero(after & ~before)}
     return {
-        "layout": {"name": layout, "words": places.words},
-        "sampled": drawn.words,
-        **_points(asked, shown, counted, drawn, places, codes, length),
-        "hubs": [_card(asked, shown, counted, drawn, int(row)) for row in _hubs(counted)],
-        "changed": [
-            _change(asked, shown, drawn, int(row), status)
-            for status, rows in zip(("broken", "fixed"), changed_rows(asked), strict=True)
-            for row in rows
-        ],
+        status: numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), CHANGED)).astype(int)]
+        for status, numbers in rows.items()
     }
 
 
-def _points(
-    asked: Asked,
-    shown: Shown,
-    counted: Counts,
-    drawn: Drawn,
-    places: Places,
-    codes: Pair | None,
-    length: int,
-) -> dict[str, Any]:
-    """Columns of the drawn objects and queries."""
-    low = np.min([own.min(axis=0) for own in (*places.items, places.queries)], axis=0)
-    high = np.max([own.max(axis=0) for own in (*places.items, places.queries)], axis=0)
-    size = float((high - low).max()) or 1.0  # one scale for both axes: the map keeps its shape
-    margin = (size - (high - low)) / 2
+@dataclass(frozen=True)
+class PageDetails:
+    """What a page shows of single items and queries, and what it is made from."""
 
-    def xy(points: np.ndarray) -> np.ndarray:
-        return np.round((points - low + margin) / size * STEPS).clip(0, STEPS).astype(np.uint16)
+    answers: Answers
+    counts: Counts
+    captions: Captions
+    drawn: DrawnMap
 
-    (before, after), asking = map(xy, places.items), xy(places.queries)
-    items, queries = drawn.items, drawn.queries
-    place = np.full(len(asked.stored.before), -1, dtype=np.int32)
-    place[items] = np.arange(len(items))
-    bits = 1 << np.arange(asked.found.before.shape[1])
-    columns: dict[str, Any] = {
-        "id": [name(shown.ids[i]) for i in items.tolist()],
-        "text": _texts(shown.texts, items, length),
-        "label": None if codes is None else codes.before[items],
-    }
-    own: dict[str, Any] = {
-        "id": [name(shown.query_ids[i]) for i in queries.tolist()],
-        "text": _texts(shown.query_texts, queries, length),
-        "label": None if codes is None else codes.after[queries],
-        "x": asking[:, 0],
-        "y": asking[:, 1],
-    }
-    for i, points in enumerate((before, after)):
-        columns |= {f"x{i}": points[:, 0], f"y{i}": points[:, 1]}
-        columns |= {f"n{i}": counted.all[i][items].astype(np.uint32)}
-        columns |= {f"bad{i}": counted.wrong[i][items].astype(np.uint32)}
-        own |= {f"right{i}": asked.right[i][queries].astype(np.uint8)}
-        own |= {f"near{i}": place[asked.found[i][queries]].reshape(-1)}
-        own |= {f"wrong{i}": (asked.wrong[i][queries] @ bits).astype(np.uint16)}
-    return {"items": columns, "queries": own}
+    def as_dict(self) -> dict[str, Any]:
+        """Return points, cards and changed queries; arrays stay arrays."""
+        return {
+            "layout": {"name": self.drawn.layout, "words": self.drawn.words},
+            "sampled": self.drawn.sampled,
+            **self._points(),
+            "hubs": [self._card(row) for row in self._hubs()],
+            "changed": [
+                self._changed_query(row, status)
+                for status, rows in changed_rows(self.answers).items()
+                for row in rows.tolist()
+            ],
+        }
 
-
-def _texts(texts: Any, rows: np.ndarray, length: int) -> list[str | None] | None:
-    return None if texts is None or length <= 0 else [cut(texts[i], length) for i in rows.tolist()]
-
-
-def _hubs(counted: Counts) -> np.ndarray:
-    """Row numbers of the busiest objects before, that are returned at all."""
-    order = np.argsort(-counted.all.before, kind="stable")[:CARDS]
-    return np.asarray(order[counted.all.before[order] > 0])
-
-
-def _told(texts: Any, labels: np.ndarray | None, ids: Any, row: int, length: int) -> dict[str, Any]:
-    """What is shown of one object or query."""
-    return {
-        "id": name(ids[row]),
-        "text": None if texts is None else cut(texts[row], length),
-        "label": None if labels is None else name(labels[row]),
-    }
-
-
-def _place(drawn: np.ndarray, row: int) -> int:
-    """Place of a row among those that are drawn; −1 where it is not."""
-    place = int(np.searchsorted(drawn, row))
-    return place if place < len(drawn) and drawn[place] == row else -1
-
-
-def _card(asked: Asked, shown: Shown, counted: Counts, drawn: Drawn, row: int) -> dict[str, Any]:
-    """A hub: itself, its counts, and some queries that it captured."""
-    queries, ranks = np.nonzero(asked.found.before == row)
-    right = ~asked.wrong.before[queries, ranks]  # wrong ones first, then those it is nearest to
-    nearest = np.lexsort((queries, ranks, right))[:CAPTURED]
-    before, after = (int(own[row]) for own in counted.all)
-    wrong = [
-        int(bad[row]) / count if count else None
-        for bad, count in zip(counted.wrong, (before, after), strict=True)
-    ]
-    return {
-        **_told(shown.texts, asked.labels, shown.ids, row, LONG),
-        "place": _place(drawn.items, row),
-        "thumbnail": None if shown.images is None else thumbnail(shown.images[row]),
-        "before": before,
-        "after": after,
-        "wrong_before": wrong[0],
-        "wrong_after": wrong[1],
-        "queries": [
-            {
-                **_told(shown.query_texts, asked.truth, shown.query_ids, int(queries[i]), SHORT),
-                "wrong": bool(asked.wrong.before[queries[i], ranks[i]]),
+    def _points(self) -> dict[str, Any]:
+        """Return columns of the drawn objects and queries."""
+        answers, captions, items, queries = self.answers, self.captions, self.drawn.items, self.drawn.queries
+        points = _to_grid(self.drawn.points)
+        bits = 1 << np.arange(answers.neighbors.before.shape[1])
+        item_columns = self._captions(captions.ids, captions.texts, answers.labels, items)
+        query_columns = self._captions(captions.query_ids, captions.query_texts, answers.truth, queries)
+        query_columns |= {"x": points.queries[:, 0], "y": points.queries[:, 1]}
+        for i, state in enumerate((points.before, points.after)):
+            item_columns |= {
+                f"x{i}": state[:, 0],
+                f"y{i}": state[:, 1],
+                f"n{i}": self.counts.all[i][items].astype(np.uint32),
+                f"bad{i}": self.counts.wrong[i][items].astype(np.uint32),
             }
-            for i in nearest
-        ],
-    }
+            near = places_of(answers.neighbors[i][queries], items)
+            query_columns |= {
+                f"right{i}": answers.correct[i][queries].astype(np.uint8),
+                f"near{i}": near.reshape(-1).astype(np.int32),
+                f"wrong{i}": (answers.wrong[i][queries] @ bits).astype(np.uint16),
+            }
+        return {"items": item_columns, "queries": query_columns}
+
+    def _captions(self, ids: Any, texts: Any, labels: np.ndarray | None, rows: np.ndarray) -> dict[str, Any]:
+        """Return ids, texts, and classes as numbers, of the drawn objects or queries."""
+        codes = None if labels is None else np.searchsorted(class_names(self.answers), labels[rows])
+        return {
+            "id": [short_name(ids[row]) for row in rows.tolist()],
+            "text": None if texts is None else [cut(texts[row], SHORT) for row in rows.tolist()],
+            "label": None if codes is None else codes.astype(np.uint32),
+        }
+
+    def _hubs(self) -> list[int]:
+        """Return row numbers of the busiest objects before, of those that are returned at all."""
+        occurrence = self.counts.all.before
+        return [row for row in np.argsort(-occurrence, kind="stable")[:CARDS].tolist() if occurrence[row] > 0]
+
+    def _card(self, row: int) -> dict[str, Any]:
+        """Return a hub: its caption, its counts, and queries that find it, wrong answers first."""
+        near, wrong = self.answers.neighbors.before, self.answers.wrong.before
+        queries, ranks = np.nonzero(near == row)
+        order = np.lexsort((queries, ranks, ~wrong[queries, ranks]))[:CARD_QUERIES]
+        counts = [int(state[row]) for state in self.counts.all]
+        shares = [
+            int(state[row]) / count if count else None
+            for state, count in zip(self.counts.wrong, counts, strict=True)
+        ]
+        return {
+            **self._item(row, LONG),
+            "place": int(places_of(row, self.drawn.items)),
+            "thumbnail": None if self.captions.images is None else thumbnail(self.captions.images[row]),
+            "before": counts[0],
+            "after": counts[1],
+            "wrong_before": shares[0],
+            "wrong_after": shares[1],
+            "queries": [
+                {**self._query(int(queries[i]), SHORT), "wrong": bool(wrong[queries[i], ranks[i]])}
+                for i in order
+            ],
+        }
+
+    def _changed_query(self, row: int, status: str) -> dict[str, Any]:
+        """Return a query that is answered correctly in one state only, with its neighbours in both."""
+        return {
+            **self._query(row, LONG),
+            "status": status,
+            "place": int(places_of(row, self.drawn.queries)),
+            "before": self._answer(row, 0),
+            "after": self._answer(row, 1),
+        }
+
+    def _answer(self, row: int, state: int) -> dict[str, Any]:
+        """Return the class that a query was given in a state, and its first neighbours."""
+        near, wrong = self.answers.neighbors[state][row], self.answers.wrong[state][row]
+        predicted = self.answers.predicted
+        return {
+            "answer": None if predicted is None else short_name(predicted[state][row]),
+            "neighbors": [
+                {**self._item(int(item), SHORT), "wrong": bool(is_wrong)}
+                for item, is_wrong in zip(near[:NEIGHBORS], wrong, strict=False)
+            ],
+        }
+
+    def _item(self, row: int, length: int) -> dict[str, Any]:
+        return _caption(self.captions.ids, self.captions.texts, self.answers.labels, row, length)
+
+    def _query(self, row: int, length: int) -> dict[str, Any]:
+        return _caption(self.captions.query_ids, self.captions.query_texts, self.answers.truth, row, length)
 
 
-def _change(asked: Asked, shown: Shown, drawn: Drawn, row: int, status: str) -> dict[str, Any]:
-    """A query that is answered in one state alone, with its neighbours in both."""
+def _to_grid(points: MapPoints) -> MapPoints:
+    """Return coordinates as whole numbers, with one scale for both axes so that the map keeps its shape."""
+    low = np.min([part.min(axis=0) for part in points], axis=0)
+    high = np.max([part.max(axis=0) for part in points], axis=0)
+    size = float((high - low).max()) or 1.0
+    margin = (size - (high - low)) / 2
+    scaled = (np.round((part - low + margin) / size * STEPS) for part in points)
+    return MapPoints(*(part.clip(0, STEPS).astype(np.uint16) for part in scaled))
+
+
+def _caption(ids: Any, texts: Any, labels: np.ndarray | None, row: int, length: int) -> dict[str, Any]:
+    """Return id, text and class of one object or query."""
     return {
-        **_told(shown.query_texts, asked.truth, shown.query_ids, row, LONG),
-        "status": status,
-        "place": _place(drawn.queries, row),
-        **{state: _answer(asked, shown, row, i) for i, state in enumerate(("before", "after"))},
+        "id": short_name(ids[row]),
+        "text": None if texts is None else cut(texts[row], length),
+        "label": None if labels is None else short_name(labels[row]),
     }
 
 
-def _answer(asked: Asked, shown: Shown, row: int, state: int) -> dict[str, Any]:
-    found, wrong = asked.found[state][row], asked.wrong[state][row]
-    return {
-        "answer": None if asked.answer is None else name(asked.answer[state][row]),
-        "neighbors": [
-            {**_told(shown.texts, asked.labels, shown.ids, int(item), SHORT), "wrong": bool(bad)}
-            for item, bad in zip(found[:NEIGHBORS], wrong, strict=False)
-        ],
-    }
+def class_names(answers: Answers) -> np.ndarray:
+    """Return all classes of objects and queries, in order; (c,)."""
+    return np.unique(np.concatenate([answers.labels, answers.truth]))

@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: the built page of `assets/`, with figures and details inside."""
+"""One HTML file that needs nothing else: the template of `assets/` with figures and details inside."""
 
 import base64
 import gzip
@@ -13,72 +13,73 @@ from typing import Any
 
 import numpy as np
 
-from ..plain import as_json, encodable
-from .shown import cut
+from ..support.text import as_json, encodable
+from .details import LONG, NAME, SHORT, cut
 
-SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; more may take more
+SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; a page of more may be larger
 OBJECTS = 10_000
-# Characters of the texts of points, of those on cards and of changed queries, and of ids: as the size lets be
+# Characters of the texts of points, of texts on cards and in changed queries, and of ids: the first that fit
 LENGTHS = (
-    *((300, 2000, 80), (150, 1000, 80), (80, 500, 80), (40, 200, 80)),
-    *((0, 200, 80), (0, 80, 80), (0, 80, 40), (0, 40, 24), (0, 40, 12)),
+    *((SHORT, LONG, NAME), (150, 1000, NAME), (80, 500, NAME), (40, 200, NAME)),
+    *((0, 200, NAME), (0, 80, NAME), (0, 80, 40), (0, 40, 24), (0, 40, 12)),
 )
 TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
-OURS = b'<meta name="generator" content="hubless report">'
+GENERATOR = b'<meta name="generator" content="hubless report">'
+COLOURS = {"before": "#D55E00", "after": "#0072B2"}  # as in web/style.css
 FORMS = {"percent": (100, "0.1", " %"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
 
 
-def check_ours(file: Path) -> None:
-    """ValueError where there is a file that is no page of ours: nobody's data is written over."""
+def check_page(file: Path) -> None:
+    """Raise ValueError where the file exists and is not a hubless page: no data is overwritten."""
     if file.is_dir():
-        raise ValueError(f"{file} is a folder; give the name of a file, as {file / 'page.html'}.")
+        raise ValueError(f"{file} is a folder; give the name of a file, such as {file / 'page.html'}.")
     if not file.exists():
         return
     with file.open("rb") as opened:
         start = opened.read(1000)
-    if OURS not in start:
-        raise ValueError(f"{file} is there and is no page of hubless: give another name, or remove it.")
+    if GENERATOR not in start:
+        raise ValueError(f"{file} exists and is not a hubless page: give another name, or remove it.")
 
 
 def render(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    """The page; texts and ids are cut shorter until it is small enough."""
+    """Return the page; texts and ids are cut shorter until it is small enough."""
     n_drawn = len(details["items"]["id"])
     allowed = SIZE * max(1.0, n_drawn / OBJECTS)
     page = ""
     for lengths in LENGTHS:
-        page = _filled(figures, _cut(details, *lengths))
+        page = _fill_template(figures, _shorten(details, *lengths))
         if len(page.encode()) <= allowed:
             break
     return page
 
 
-def _cut(details: Mapping[str, Any], point: int, told: int, name: int) -> dict[str, Any]:
-    """The same with shorter texts and ids."""
+def _shorten(details: Mapping[str, Any], point: int, card: int, name: int) -> dict[str, Any]:
+    """Return the details with shorter texts and ids."""
     shorter = dict(details)
     for part in ("items", "queries"):
         texts, ids = details[part]["text"], details[part]["id"]
         kept = None if texts is None or point == 0 else [cut(text, point) for text in texts]
-        shorter[part] = {**details[part], "text": kept, "id": [cut(own, name) or "" for own in ids]}
+        shorter[part] = {**details[part], "text": kept, "id": [cut(key, name) or "" for key in ids]}
     for part in ("hubs", "changed"):
-        shorter[part] = [_cut_told(own, told, name) for own in details[part]]
+        shorter[part] = _shorten_entry(details[part], card, name)
     return shorter
 
 
-def _cut_told(value: Any, told: int, name: int) -> Any:
-    """A card or a changed query with shorter texts and ids, those of its neighbours too."""
+def _shorten_entry(value: Any, text: int, name: int) -> Any:
+    """Return cards or changed queries with shorter texts and ids, those of their neighbours too."""
     if isinstance(value, list):
-        return [_cut_told(own, told, name) for own in value]
+        return [_shorten_entry(entry, text, name) for entry in value]
     if not isinstance(value, dict):
         return value
-    lengths = {"text": told, "id": name}
+    lengths = {"text": text, "id": name}
     return {
-        key: cut(own, lengths[key]) if key in lengths else _cut_told(own, told, name)
-        for key, own in value.items()
+        key: cut(entry, lengths[key]) if key in lengths else _shorten_entry(entry, text, name)
+        for key, entry in value.items()
     }
 
 
-def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    """The template with its marks replaced, each once, so that no text of a user is taken for a mark."""
+def _fill_template(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
+    """Replace the marks of the template in one pass, so that no text of a user is taken for a mark."""
     assets = files(__package__) / "assets"
     parts = {
         "{{title}}": html.escape(str(figures["title"])),
@@ -90,87 +91,86 @@ def _filled(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
     }
     template = (assets / "page.html").read_text(encoding="utf-8")
     marks = "|".join(re.escape(mark) for mark in parts)
-    return encodable(re.sub(marks, lambda found: parts[found.group()], template))
+    return encodable(re.sub(marks, lambda mark: parts[mark.group()], template))
 
 
 def inside_script(value: Any) -> str:
-    """JSON that cannot end the element it is in: no <, no >, no &, no line separators."""
-    told = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """Return JSON that cannot end the element it is in: no <, no >, no &, no line separators."""
+    text = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
-        told = told.replace(letter, f"\\u{ord(letter):04x}")
-    return encodable(told)
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return encodable(text)
 
 
 def pack(details: Any) -> str:
-    """Base64 of gzip of JSON, with arrays as {"type", "data"}; the same bytes for the same details."""
-    told = json.dumps(_encoded(details), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(told.encode("utf-8", "replace"), 6, mtime=0)).decode()
+    """Return base64 of gzip of JSON, with arrays as {"type", "data"}; equal details give equal bytes."""
+    text = json.dumps(
+        details, default=_encode_array, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
 
 
-def _encoded(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        little = value.astype(value.dtype.newbyteorder("<"))
-        return {"type": TYPES[little.dtype.str], "data": base64.b64encode(little.tobytes()).decode()}
-    if isinstance(value, dict):
-        return {name: _encoded(own) for name, own in value.items()}
-    if isinstance(value, list):
-        return [_encoded(own) for own in value]
-    return as_json(value)
+def _encode_array(array: np.ndarray) -> dict[str, str]:
+    little = array.astype(array.dtype.newbyteorder("<"))
+    return {"type": TYPES[little.dtype.str], "data": base64.b64encode(little.tobytes()).decode()}
 
 
 def _without_script(figures: Mapping[str, Any]) -> str:
-    told = figures["summary"]
+    """Return what a page shows where JavaScript is off."""
+    summary = figures["summary"]
     return (
-        f"<h1>{html.escape(str(figures['title']))}</h1><p>{html.escape(told['sentence'])}</p>"
-        f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> "
-        f"{html.escape(told['verdict']['words'])}</p>{table(told['figures'])}"
-        "<p>The charts of this page need JavaScript; it runs in the page alone and asks no network.</p>"
+        f"<h1>{html.escape(str(figures['title']))}</h1><p>{html.escape(summary['sentence'])}</p>"
+        f"<p><strong>{html.escape(summary['verdict']['title'])}.</strong> "
+        f"{html.escape(summary['verdict']['words'])}</p>{_table(summary['figures'])}"
+        "<p>The charts of this page need JavaScript, which runs in the page and uses no network.</p>"
     )
 
 
-def table(tiles: list[dict[str, Any]]) -> str:
-    """The four figures as a table of HTML."""
+def _table(tiles: list[dict[str, Any]]) -> str:
+    """Return the four figures as an HTML table."""
     rows = [
         f"<tr><th scope='row' style='text-align:left'>{html.escape(tile['title'])}</th>"
-        f"<td>{shown(tile['before'], tile['form'])}</td><td>{shown(tile['after'], tile['form'])}</td></tr>"
+        f"<td>{_number(tile['before'], tile['form'])}</td>"
+        f"<td>{_number(tile['after'], tile['form'])}</td></tr>"
         for tile in tiles
     ]
     head = "<tr><th></th><th scope='col'>before</th><th scope='col'>after</th></tr>"
     return f"<table>{head}{''.join(rows)}</table>"
 
 
-def shown(value: float, form: str) -> str:
-    """A number as the script shows it, which rounds halves up."""
+def _number(value: float, form: str) -> str:
+    """Format a number as the script does, which rounds halves up."""
     scale, digits, unit = FORMS[form]
     return f"{Decimal(scale * value).quantize(Decimal(digits), ROUND_HALF_UP)}{unit}"
 
 
-def small(figures: Mapping[str, Any]) -> str:
-    """A small version for a notebook: verdict, table and skyline, without a script."""
-    told, line = figures["summary"], figures["skyline"]
+def notebook_html(figures: Mapping[str, Any]) -> str:
+    """Return a small version for a notebook: verdict, table and skyline, without a script."""
+    summary = figures["summary"]
     return encodable(
         "<div style='max-width:36rem;font-family:sans-serif'>"
-        f"<p><strong>{html.escape(told['verdict']['title'])}.</strong> {html.escape(told['sentence'])}</p>"
-        f"<div style='display:flex;flex-wrap:wrap;gap:1.5rem;align-items:center'>{table(told['figures'])}"
-        f"{_sparkline(line)}</div>"
-        f"<p style='opacity:.75'>{html.escape(told['verdict']['words'])} "
+        f"<p><strong>{html.escape(summary['verdict']['title'])}.</strong> "
+        f"{html.escape(summary['sentence'])}</p>"
+        f"<div style='display:flex;flex-wrap:wrap;gap:1.5rem;align-items:center'>{_table(summary['figures'])}"
+        f"{_sparkline(figures['skyline'], figures['counts']['hub_k'])}</div>"
+        f"<p style='opacity:.75'>{html.escape(summary['verdict']['words'])} "
         '<code>.save("page.html")</code> writes the whole page.</p></div>'
     )
 
 
-def _sparkline(line: Mapping[str, Any], width: int = 220, height: int = 90) -> str:
-    """N_k in falling order before and after, both axes logarithmic."""
+def _sparkline(line: Mapping[str, Any], k: int, width: int = 220, height: int = 90) -> str:
+    """Draw N_k in falling order before and after, both axes logarithmic."""
     rank = np.log(np.asarray(line["rank"], dtype=float))
     top = np.log1p(max(float(np.max(line["before"])), float(np.max(line["after"])), 1.0))
     x = rank / (rank[-1] or 1.0) * (width - 4) + 2
 
-    def path(values: Any, colour: str) -> str:
-        y = height - 2 - np.log1p(np.asarray(values, dtype=float)) / top * (height - 4)
+    def path(state: str) -> str:
+        y = height - 2 - np.log1p(np.asarray(line[state], dtype=float)) / top * (height - 4)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        return f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='2'/>"
+        return f"<polyline points='{points}' fill='none' stroke='{COLOURS[state]}' stroke-width='2'/>"
 
-    title = "N10 of every item in falling order: orange before, blue after; both axes logarithmic"
+    title = f"N{k} of every item in falling order: orange before, blue after; both axes logarithmic"
     return (
         f"<svg role='img' aria-label='{title}' width='{width}' height='{height}'><title>{title}</title>"
-        f"{path(line['before'], '#D55E00')}{path(line['after'], '#0072B2')}</svg>"
+        f"{path('before')}{path('after')}</svg>"
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from time import perf_counter
@@ -10,150 +10,155 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import to_numpy
-from ..download import replacing
-from ..evaluation import Evaluation, Pair
-from ..plain import as_json
-from . import figures as numbers
-from .details import changed_rows, counts, details
-from .page import LENGTHS, check_ours, render, small
-from .places import Drawing, axes_of, draw, lay_out
-from .points import DrawnWith, write_points
-from .shown import Shown, bounded, cut
-
-STATES = ("before", "after")
-PACKAGES = ("hubless", "numpy", "scipy", "scikit-learn")
+from ..evaluation import Evaluation
+from ..support.text import as_json
+from ..support.version import __version__
+from ..support.writing import new_file
+from .atlas import write_atlas
+from .details import Captions, PageDetails, changed_rows, class_names, count_occurrence, cut, cut_texts
+from .figures import classes, lorenz, skyline, why
+from .map_layout import Drawing, DrawnMap, draw_map
+from .page import check_page, notebook_html, render
+from .summary import summary
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a page tells beside what was measured."""
+class ModelDescription:
+    """What a page says about the model, beside what was measured."""
 
-    mover: str  # in words
-    W: np.ndarray | None = None  # (d, d), of a map that is one matrix
-    choice: dict[str, Any] = field(default_factory=dict)
-    apply: dict[str, Any] = field(default_factory=dict)
+    mover: str  # its name and parameters
+    W: np.ndarray | None = None  # (d, d), of a mover that is one matrix
+    choice: dict[str, Any] = field(default_factory=dict)  # words, surface, movers, seconds; all optional
+    apply: dict[str, Any] = field(default_factory=dict)  # words, steps, undo; all optional
     provenance: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Figures before and after, and all that a page of them draws.
+    """Figures before and after, and everything that a page shows of them.
 
-    Print it, show it in a notebook, `save` it as a page, or hand it to `hubless.plot`.
+    Print it, show it in a notebook, `save` it as a page, or pass it to `hubless.plot`.
     """
 
-    figures: dict[str, Any]  # every number of the page, as JSON has them inside of it
-    details: dict[str, Any] = field(repr=False)  # points, texts, cards; arrays are NumPy's
+    figures: dict[str, Any]  # every number of the page, as in its JSON
+    details: dict[str, Any] = field(repr=False)  # points, texts and cards; with NumPy arrays
     evaluation: Evaluation = field(repr=False)
-    drawn: DrawnWith = field(repr=False)
-    model: Any = field(default=None, repr=False)  # fitted, where `compare` was asked
+    captions: Captions = field(repr=False)
+    drawn: DrawnMap = field(repr=False)
+    model: Any = field(default=None, repr=False)  # the fitted one, in the report of `compare`
 
     def save(self, path: Any) -> Path:
         """Write the page: one HTML file that opens without a network.
 
-        A page that is there is replaced; ValueError where the file is another one.
+        An older page is replaced; ValueError where the file is not a hubless page.
         """
         file = Path(path).expanduser()
-        check_ours(file)
+        check_page(file)
         file.parent.mkdir(parents=True, exist_ok=True)
         page = self.html().encode()
-        with replacing(file) as new:
+        with new_file(file) as new:
             new.write(page)
         return file
 
     def html(self) -> str:
-        """The page."""
+        """Return the page."""
         return render(self.figures, self.details)
 
     def atlas(self, path: Any) -> str:
-        """Write a Parquet file for embedding-atlas; the command that opens it. By PCA, of all there is."""
-        return write_points(path, self.evaluation, self.drawn)
+        """Write a Parquet file for embedding-atlas and return the command that opens it.
+
+        With the layout "pca" it has all items and queries; with other layouts, those on the map.
+        """
+        return write_atlas(path, self.evaluation, self.captions, self.drawn)
 
     def _repr_html_(self) -> str:
-        return small(self.figures)
+        return notebook_html(self.figures)
 
     def __str__(self) -> str:
-        told = self.figures["summary"]
-        return (
-            f"{told['sentence']}\n{told['verdict']['title']}. {told['verdict']['words']}\n{self.evaluation}"
-        )
+        summary = self.figures["summary"]
+        verdict = f"{summary['verdict']['title']}. {summary['verdict']['words']}"
+        return f"{summary['sentence']}\n{verdict}\n{self.evaluation}"
 
 
-def make_report(evaluation: Evaluation, shown: Shown, told: Told, drawing: Drawing | None = None) -> Report:
-    """The report of an evaluation."""
-    started, drawing, asked = perf_counter(), drawing or Drawing(), evaluation.asked
-    m = len(asked.queries)
-    shown.check(len(asked.stored.before), m)
-    occurrence = Pair(*(to_numpy(own.occurrence) for own in evaluation.hubness))
-    broken, fixed = changed_rows(asked)
-    axes = axes_of(asked)
-    drawn = draw(occurrence, m, np.concatenate([broken, fixed]), drawing.max_points, drawing.random_state)
-    places = lay_out(asked, drawn, axes, drawing.layout, drawing.random_state)
-    inside = details(asked, shown, counts(asked, occurrence), drawn, places, drawing.layout, LENGTHS[0][0])
-    found = {
-        **_about(evaluation, shown),
-        "summary": numbers.summary(evaluation, told.mover),
-        "hubness": {state: own.as_dict() for state, own in zip(STATES, evaluation.hubness, strict=True)},
-        "skyline": numbers.skyline(occurrence),
-        "lorenz": numbers.lorenz(occurrence),
-        "classes": numbers.classes(asked),
-        "changed": numbers.changed(evaluation) | {"shown": {"fixed": len(fixed), "broken": len(broken)}},
-        "why": numbers.why(asked, occurrence, axes, told.W),
-        "choice": {"words": "", "surface": None, "movers": [], "seconds": [], **told.choice},
-        "apply": {"words": "", "steps": [], "undo": [], **told.apply},
-        "provenance": told.provenance,
-        "versions": versions(),
+def make_report(
+    evaluation: Evaluation,
+    captions: Captions,
+    description: ModelDescription,
+    drawing: Drawing | None = None,
+    model: Any = None,
+) -> Report:
+    """Return the report of an evaluation."""
+    started, answers, counts = perf_counter(), evaluation.answers, count_occurrence(evaluation)
+    captions.check(len(answers.stored.before), len(answers.queries))
+    changed = changed_rows(answers)
+    drawn = draw_map(answers, counts.all, np.concatenate([*changed.values()]), drawing or Drawing())
+    details = PageDetails(answers, counts, captions, drawn).as_dict()
+    figures = {
+        **_sizes(evaluation, captions),
+        "summary": summary(evaluation, description.mover),
+        "hubness": evaluation.as_dict()["hubness"],
+        "skyline": skyline(counts.all),
+        "lorenz": lorenz(counts.all),
+        "classes": classes(answers),
+        "changed": _count_changed(evaluation, changed),
+        "why": why(answers, counts.all, drawn.components, description.W),
+        "choice": {"words": "", "surface": None, "movers": [], "seconds": [], **description.choice},
+        "apply": {"words": "", "steps": [], "undo": [], **description.apply},
+        "provenance": description.provenance,
+        "versions": _versions(),
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
     }
-    found["choice"]["seconds"] = [
-        *found["choice"]["seconds"],
-        {"what": "asking all queries, before and after", "seconds": asked.seconds},
+    figures["choice"]["seconds"] = [
+        *figures["choice"]["seconds"],
+        {"what": "searching for all queries, before and after", "seconds": answers.seconds},
         {"what": "measuring and drawing this page", "seconds": perf_counter() - started},
     ]
-    found["summary"]["notes"] = [*found["summary"]["notes"], *_without_picture(shown, inside["hubs"])]
-    return Report(bounded(as_json(found)), inside, evaluation, DrawnWith(shown, drawing, axes, drawn))
+    figures["summary"]["notes"] = [*evaluation.notes, *_note_pictures(captions, details["hubs"])]
+    return Report(cut_texts(as_json(figures)), details, evaluation, captions, drawn, model)
 
 
-def _without_picture(shown: Shown, hubs: list[dict[str, Any]]) -> list[str]:
-    """A note where hubs should have a picture and have none that can be shown."""
-    missing = 0 if shown.images is None else sum(hub["thumbnail"] is None for hub in hubs)
-    told = f"{missing} of {len(hubs)} hubs on cards have no picture that can be read (PNG, JPEG, GIF, WebP)."
-    return [told] if missing else []
-
-
-def _about(evaluation: Evaluation, shown: Shown) -> dict[str, Any]:
-    """What was asked of what, and how much of it there is."""
-    asked = evaluation.asked
-    n, d = asked.stored.before.shape
+def _sizes(evaluation: Evaluation, captions: Captions) -> dict[str, Any]:
+    """Return the title, the task, and how many items, queries and classes there are."""
+    answers, measure = evaluation.answers, evaluation.figures[0].measure
+    n, d = answers.stored.before.shape
     return {
         "format": 1,
-        "title": cut(shown.title, 200) or "hubless",
-        "task": "pairs" if asked.labels is None else "labels",
-        "words": {
-            "item": "items",
-            "measure": evaluation.figures[0].measure,
-            "answered": evaluation.answered,
-        },
+        "title": cut(captions.title, 200) or "hubless",
+        "task": "pairs" if answers.labels is None else "labels",
+        "words": {"item": "items", "measure": measure, "answered": evaluation.answered},
         "counts": {
             "items": n,
-            "queries": len(asked.queries),
+            "queries": len(answers.queries),
             "dimension": d,
-            "classes": None if asked.labels is None else len(numbers.class_names(asked)),
-            "k": asked.ks.after,
-            "k_before": asked.ks.before,
-            "hub_k": asked.found.before.shape[1],
-            "metric": asked.metric,
+            "classes": None if answers.labels is None else len(class_names(answers)),
+            "k": answers.ks.after,
+            "k_before": answers.ks.before,
+            "hub_k": answers.neighbors.before.shape[1],
+            "metric": answers.metric,
         },
     }
 
 
-def versions() -> dict[str, str]:
-    """Versions of what computed the page."""
-    found = {"python": python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # a checkout that is not installed
-            found[package] = "unknown"
-    return found
+def _count_changed(evaluation: Evaluation, shown: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Count queries that were fixed, broken or unchanged, and how many of them the page lists."""
+    before, after = evaluation.answers.correct
+    return {
+        "fixed": evaluation.fixed,
+        "broken": evaluation.broken,
+        "unchanged_right": int((before & after).sum()),
+        "unchanged_wrong": int((~before & ~after).sum()),
+        "shown": {"fixed": len(shown["fixed"]), "broken": len(shown["broken"])},
+    }
+
+
+def _note_pictures(captions: Captions, hubs: list[dict[str, Any]]) -> list[str]:
+    """Return a note where hubs should have a picture and have none that can be shown."""
+    missing = 0 if captions.images is None else sum(hub["thumbnail"] is None for hub in hubs)
+    note = f"{missing} of {len(hubs)} hubs on cards have no picture that can be read (PNG, JPEG, GIF, WebP)."
+    return [note] if missing else []
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that computed the page."""
+    packages = {package: version(package) for package in ("numpy", "scipy", "scikit-learn")}
+    return {"python": python_version(), "hubless": __version__, **packages}

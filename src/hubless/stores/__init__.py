@@ -1,1 +1,1 @@
-"""Where vectors are kept, one file a kind, all of them alike (see `store.py`)."""
+"""Where vectors are kept: one contract (store.py), and a file or folder for each kind of store (kinds.py)."""

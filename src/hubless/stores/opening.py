@@ -1,40 +1,15 @@
-"""From what a user types to a store.
-
-vectors.npy  vectors.npz  items.parquet  items.arrow  data.hdf5  folder-of-parts/   index.faiss
-lancedb:FOLDER#TABLE   postgresql://USER@HOST/DATABASE#TABLE   qdrant:FOLDER-OR-URL#COLLECTION
-"""
+"""Open the store that a user typed: a file, a folder of files, or KIND:ADDRESS#TABLE (see kinds.py)."""
 
 import os
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from .arrow import ArrowFile
-from .faiss import FaissIndex
-from .files import Hdf5File, NpyFile, NpzFile, Parts
-from .lancedb import LanceTable
-from .pgvector import PgTable
-from .qdrant import QdrantCollection
-from .qdrant_edge import QdrantEdge
-from .store import METRICS, Store, StoreError
-from .switch import settle
-
-FILES: dict[str, Any] = {
-    ".npy": NpyFile,
-    ".npz": NpzFile,
-    ".parquet": ArrowFile,
-    ".arrow": ArrowFile,
-    ".ipc": ArrowFile,
-    ".feather": ArrowFile,
-    ".hdf5": Hdf5File,
-    ".h5": Hdf5File,
-}
-INDEXES: dict[str, Any] = {".faiss": FaissIndex, ".index": FaissIndex}
-DATABASES: dict[str, Any] = {
-    "lancedb": LanceTable,
-    "postgresql": PgTable,
-    "postgres": PgTable,
-    "qdrant": QdrantCollection,
-}
+from .checks import check_metric
+from .kinds import BUILT_IN, DATABASES, FOLDER, GROUP, SUFFIXES
+from .store import Store, StoreError
+from .switch import recover_switch
 
 
 def open_store(
@@ -45,50 +20,71 @@ def open_store(
     metric: str | None = None,
     items: str | os.PathLike[str] | None = None,
 ) -> Store:
-    """The store that a name stands for.
+    """Return the store with this name; it need not exist yet.
 
     Parameters
     ----------
     source : path, or KIND:ADDRESS#TABLE
     vector, id : str, optional
-        Columns with the vectors and with ids that no two rows share, where they cannot be guessed.
+        Columns of the vectors and of the ids, where they cannot be guessed. Ids are unique.
     metric : "l2", "cosine" or "ip", optional
-        How it is searched, where it does not say so itself.
+        How the store is searched, where it does not say so itself.
     items : path, optional
         A table with a row per item, for files and indexes that keep vectors alone.
     """
     text = os.fspath(source)
-    if metric is not None and metric not in METRICS:
-        raise StoreError(f"a metric is one of {', '.join(METRICS)}; got {metric!r}.")
-    scheme = text.partition(":")[0]
-    if scheme in DATABASES or scheme == "qdrant-edge":
-        return _database(scheme, text, {"vector": vector, "id": id, "metric": metric}, items)
-    options = {"vector": vector, "id": id, "metric": metric, "items": items}
+    check_metric(metric)
+    store: Store = _class_for(text).from_source(text, vector=vector, id=id, metric=metric, items=items)
+    return store
+
+
+def _class_for(text: str) -> Any:
+    scheme, colon, _ = text.partition(":")
+    kind = class_of(scheme) if colon and scheme[:1].isalpha() else None
+    if kind is not None:
+        return kind
     path = Path(text).expanduser().resolve()
-    settle(path)
-    if path.is_dir():
-        return Parts(path, kinds=FILES, **options)
-    kind = (FILES | INDEXES).get(path.suffix.lower())
+    recover_switch(path)  # or a folder may be missing
+    kind = class_of(FOLDER if path.is_dir() else path.suffix.lower())
     if kind is None:
+        plug_ins = plug_in_names()
+        more = f" Installed packages add {', '.join(plug_ins)}." if plug_ins else ""
         raise StoreError(
-            f"{text!r} is not a store that is known: files end in {', '.join(FILES | INDEXES)}, a folder "
-            "holds such files, and databases are lancedb:FOLDER#TABLE, postgresql://USER@HOST/DB#TABLE, "
-            "qdrant:FOLDER-OR-URL#COLLECTION or qdrant-edge:FOLDER."
+            f"{text!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder contains such "
+            f"files (not FAISS), and databases are {', '.join(DATABASES)}.{more}"
         )
-    return kind(path, **options)
+    return kind
 
 
-def _database(scheme: str, text: str, options: dict[str, Any], items: Any) -> Store:
-    if items is not None:
-        raise StoreError(f"{text} keeps the columns of its items itself; leave the table of items out.")
-    if scheme == "qdrant-edge":
-        options.pop("id")
-        return QdrantEdge(text.partition(":")[2], **options)
-    address, _, table = text.rpartition("#")
-    if not address or not table:
-        raise StoreError(f"name the table or collection behind a #: {text}#NAME.")
-    if scheme in ("lancedb", "qdrant"):
-        address = address.partition(":")[2]
-    if scheme == "qdrant" and options.pop("id") is not None:
-        raise StoreError("points of Qdrant have ids of their own; leave --id out.")
-    return DATABASES[scheme](address, table, **options)
+def class_of(name: str) -> Any:
+    """Return the class for a scheme, a suffix or FOLDER; None where no package provides one."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return getattr(import_module(f".{module}", __package__), attribute)
+    plug_ins = list(entry_points(group=GROUP, name=name))
+    if len(plug_ins) > 1:
+        packages = " and ".join(sorted(map(_package, plug_ins)))
+        raise StoreError(f"{packages} both provide a store {name!r}. Uninstall one of them.")
+    return _load(plug_ins[0]) if plug_ins else None
+
+
+def plug_in_names() -> list[str]:
+    """Return the schemes and suffixes of other packages, without loading them."""
+    return sorted(entry_points(group=GROUP).names)
+
+
+def _load(plug_in: EntryPoint) -> Any:
+    which = f"the store {plug_in.name!r} of {_package(plug_in)} ({plug_in.value})"
+    try:
+        kind = plug_in.load()
+    except Exception as error:  # whatever the code of another package raises
+        raise StoreError(
+            f"{which} cannot be loaded: {type(error).__name__}: {error}. Update or uninstall that package."
+        ) from error
+    if not (isinstance(kind, type) and issubclass(kind, Store)):
+        raise StoreError(f"{which} is not a subclass of {Store.__module__}.Store. Update that package.")
+    return kind
+
+
+def _package(plug_in: EntryPoint) -> str:
+    return "an unknown package" if plug_in.dist is None else f"the package {plug_in.dist.name}"

@@ -1,95 +1,75 @@
-"""What a store of vectors is to hubless: a few verbs, the same for files, FAISS, LanceDB, pgvector, Qdrant.
+"""The contract of a store of vectors, which files, FAISS, LanceDB, PostgreSQL and Qdrant all implement.
 
-Two stores stand side by side: the blue one serves, the green one (`blue.beside(name)`) is built. What green
-must hold is a function of blue and of the model alone, so building it is a reconciliation: write what is
-missing or differs, remove what blue no longer has, until a whole pass finds nothing to do. An apply that was
-cut short is resumed by running it again; nothing has to be remembered but the mark, which green carries from
-its first moment on and which tells by what model it is moved, so that nothing is moved twice.
+Moved vectors go into service by a *blue/green* switch. Blue is the store that serves. Green is its moved
+copy, built under another name in the same place (`blue.sibling(name)`) while blue goes on serving.
+`blue.promote(green)` makes the served name refer to green, in one step, and keeps blue; `rollback` switches
+back and keeps green. No row of blue is ever changed.
 
-Nothing here ever changes a row of blue. `promote` switches the name that is served to green and keeps blue;
-`rollback` switches back and keeps green.
+What green must contain follows from blue and the model alone, so building it is a comparison: write the rows
+that are missing or differ, remove those that blue no longer has, until a whole pass finds nothing to do. An
+interrupted build is resumed by running it again. The only record that is needed is the mark, which green has
+from its creation on: it names the model that moved it, so that nothing is moved twice.
+
+To add a store, subclass `Store`, or `Database` (database.py) where users type KIND:ADDRESS#TABLE: implement
+the abstract methods, and override the others where the engine can do better. Raise `StoreError` for whatever
+a user can repair, and say how; checks.py has what many stores refuse.
 """
 
-import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-METRICS = ("l2", "cosine", "ip")
-Columns: TypeAlias = dict[str, list[Any]]
 ROWS = 8192  # rows of a batch
+Columns: TypeAlias = dict[str, list[Any]]
 
 
 class StoreError(ValueError):
     """What a store cannot do, with what to do instead."""
 
 
-def answers(rows: Sequence[Sequence[Any]], k: int) -> np.ndarray:
-    """Ids found for each query as an array of k columns: of int64, or of objects, with None for none."""
-    found = np.full((len(rows), k), None, dtype=object)
-    for place, row in enumerate(rows):
-        found[place, : len(row)] = list(row)
-    whole = all(isinstance(value, int | np.integer) for value in found.flat)
-    return found.astype(np.int64) if whole else found
-
-
-def need(module: str, extra: str) -> Any:
-    """A module of an optional package; ImportError that names the extra where it is missing."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{module} is not installed: pip install 'hubless[{extra}]'") from error
-
-
 class Batch(NamedTuple):
-    """Some rows of a store."""
+    """A part of the rows of a store."""
 
-    ids: np.ndarray  # (n,), int64, or texts as an object array
+    ids: np.ndarray  # (n,), int64; or objects: texts, or numbers that int64 cannot hold
     vectors: np.ndarray  # (n, d), float32 or float64; a row that has no vector is NaN
-    columns: dict[str, list[Any]]  # the columns that were asked for, each of n values
-    rows: Any = None  # whatever else the store needs to write these rows into its green twin
+    columns: Columns  # the requested columns, each of n values
+    rows: Any = None  # whatever else the store needs to write these rows: a list, or an Arrow table
 
     def take(self, mask: np.ndarray) -> "Batch":
-        """The rows where a mask is true; stores that fill `rows` say how it is cut."""
-        columns = {
-            name: [value for value, kept in zip(values, mask, strict=True) if kept]
-            for name, values in self.columns.items()
-        }
-        return Batch(self.ids[mask], self.vectors[mask], columns, cut(self.rows, mask))
+        """Return the rows where a mask is true."""
+        columns = {name: _where(mask, values) for name, values in self.columns.items()}
+        rows = self.rows
+        if rows is not None:
+            rows = _where(mask, rows) if isinstance(rows, list) else rows.filter(mask)
+        return Batch(self.ids[mask], self.vectors[mask], columns, rows)
 
 
-def cut(rows: Any, mask: np.ndarray) -> Any:
-    """Some of the rows that a store carries along: a list, a NumPy array or an Arrow table."""
-    if rows is None:
-        return None
-    if isinstance(rows, list):
-        return [row for row, kept in zip(rows, mask, strict=True) if kept]
-    if isinstance(rows, np.ndarray):
-        return rows[mask]
-    return rows.filter(mask)  # Arrow takes a NumPy mask
+def _where(mask: np.ndarray, values: list[Any]) -> list[Any]:
+    return [value for value, is_kept in zip(values, mask, strict=True) if is_kept]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a store says about itself, without a look at its rows."""
+    """What is known about a store without reading its rows."""
 
-    kind: str  # as "FAISS HNSW", "LanceDB table"
-    metric: str | None  # one of METRICS; None where it has none, as a file
+    kind: str  # for example "FAISS HNSW", "LanceDB table"
+    metric: str | None  # one of METRICS; None where it has none, such as a file
     dimension: int
     count: int
-    dtype: str  # of the stored numbers, as "float32", "float16"
+    dtype: str  # of the stored numbers, for example "float32", "float16"
     index: str  # how it searches, in words: "exhaustive", "HNSW, M=32"
-    columns: tuple[str, ...] = ()  # what `batches` can be asked for, besides ids and vectors
-    is_exact: bool = True  # whether the vectors that it gives are those that were put in: not if quantised
+    columns: tuple[str, ...] = ()  # what can be requested from `batches`, besides ids and vectors
+    is_exact: bool = True  # whether it returns the vectors that were put in: not if they are quantised
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a number as it is computed with: half precision becomes single."""
+        """Bytes of a number in computations: half precision becomes single."""
         return 8 if self.dtype == "float64" else 4
 
 
@@ -99,139 +79,216 @@ class Mark:
 
     model: str  # hash of the model that moved it
     source: str  # name of the store that it was made from
-    state: str  # `state()` of that store when it was last seen to agree
-    done: bool  # whether all rows are there and its index is built
+    state: str  # `state()` of that store when the two last agreed
+    done: bool  # whether all rows are written and the index is built
     original: str | None = None  # where the original is kept, once promoted
-    changed: bool = False  # whether others wrote to it since, where that can be told
+    changed: bool = False  # whether others wrote to it since, where that can be known
 
     def to_json(self) -> str:
+        """Return the mark as a text."""
         return json.dumps({"hubless": 1, **asdict(self)}, sort_keys=True)
 
-    @staticmethod
-    def from_json(text: str | bytes | None) -> "Mark | None":
-        """The mark in a text, or None for a text that is not ours."""
+    @classmethod
+    def from_json(cls, text: str | bytes | None) -> Self | None:
+        """Return the mark in a text, or None for a text that is not ours."""
         try:
-            found = json.loads(text or "null")
-            if not isinstance(found, dict) or found.pop("hubless", None) != 1:
+            values = json.loads(text or "null")
+            if not isinstance(values, dict) or values.pop("hubless", None) != 1:
                 return None
-            mark = Mark(**found)
+            mark = cls(**values)
         except (TypeError, ValueError, RecursionError):
             return None
-        texts = (mark.model, mark.source, mark.state, mark.original or "")
-        return mark if all(isinstance(text, str) for text in texts) else None
+        texts = {**values, "done": "", "changed": "", "original": mark.original or ""}
+        return mark if all(isinstance(text, str) for text in texts.values()) else None
+
+
+def tolerance(dtype: str) -> float:
+    """Return the rounding that storing a vector may cause, as a share of its largest number."""
+    return 1e-3 if dtype == "float16" else 1e-5
+
+
+def agree(stored: np.ndarray, wanted: np.ndarray, dtype: str) -> np.ndarray:
+    """Say which rows are equal up to rounding, or have no vector in both; bool (n,)."""
+    largest = np.abs(wanted).max(axis=1, keepdims=True)  # (n, 1); NaN for a row without a vector
+    is_near = (np.abs(stored - wanted) <= tolerance(dtype) * largest).all(axis=1)
+    return is_near | (np.isnan(stored).all(axis=1) & np.isnan(wanted).all(axis=1))
 
 
 class Store(ABC):
     """Vectors with ids, in one place."""
 
     name: str  # as the user would type it
-    written_at_once: bool = False  # whether green is one file, which is there whole or not at all
-    may_lack_vectors: bool = True  # whether a row may have none, which is NaN in a batch
+    is_written_whole: bool = False  # whether green appears as a whole when it is finished, such as a file
+    is_read_whole: bool = False  # whether all vectors are in memory from the first look until `refresh`
+    may_lack_vectors: bool = True  # whether a row may have no vector, which is NaN in a batch
 
-    # --- to read -------------------------------------------------------------------------------------------
+    @classmethod
+    @abstractmethod
+    def from_source(cls, source: str, **options: Any) -> "Store":
+        """Return the store that a user typed; options are vector, id, metric and items, as of `open_store`.
+
+        Parse the whole text here, and refuse options that make no sense for the store. Connect to nothing
+        yet: a store that does not exist is an error of `facts`, not of this method.
+        """
+
+    # --- reading -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Say whether the store exists; False, not an error, where it does not."""
 
     @abstractmethod
     def facts(self) -> Facts:
-        """What it says about itself; StoreError where it is not there or cannot be read."""
+        """Describe the store; StoreError where it does not exist or cannot be read."""
 
     @abstractmethod
     def mark(self) -> Mark | None:
-        """Its mark; None where it was not made by hubless."""
+        """Return the mark; None where hubless did not make this store."""
 
     @abstractmethod
     def state(self) -> str:
-        """A short text that differs whenever a row was added, removed or changed."""
+        """Return a short text that differs whenever a row was added, removed or changed, by whomever."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
-        """All rows, in an order of its own that stays while nothing is written."""
+        """Yield all rows, at most `size` at a time, in an order that stays while nothing is written.
+
+        StoreError where a column does not exist. Fill `Batch.rows` with what `write` will need of a row.
+        """
 
     def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
-        """Vectors and columns of all rows, as in `batches`, without a look at ids: they may be too many."""
+        """Yield vectors and columns as `batches` does; override where reading all ids takes memory."""
         for batch in self.batches(columns, size):
             yield batch.vectors, batch.columns
 
     def pieces(self) -> "Sequence[Store]":
-        """The files that it consists of, where one may be bad and the others good; else itself."""
+        """Return the stores that this one is made of, where one may be damaged and the others readable."""
         return [self]
 
     @abstractmethod
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
-        """The rows of these ids, in this order; those that it does not have are left out."""
+        """Return the rows with these ids, in this order; leave out ids that do not exist."""
 
     @abstractmethod
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Ids of the k nearest by its own metric and index, nearest first; (n, k), None for none."""
+        """Return ids of the k nearest by the store's metric and index, nearest first; (n, k).
 
-    def holds(self, ids: np.ndarray) -> np.ndarray:
-        """Whether it has a row of each id; bool (n,)."""
-        found = set(self.fetch(list(ids)).ids.tolist())
-        return np.array([i in found for i in ids.tolist()], dtype=bool)
+        Rows are padded with None; a store with fewer than k rows may return fewer columns. Let the engine
+        search, as it does for its other clients.
+        """
+
+    def contains(self, ids: np.ndarray) -> np.ndarray:
+        """Say for each id whether there is a row with it; bool (n,)."""
+        known = set(self.fetch(ids.tolist()).ids.tolist())
+        return np.array([id in known for id in ids.tolist()], dtype=bool)
 
     def ids(self) -> Iterator[np.ndarray]:
-        """All ids, a batch at a time."""
+        """Yield all ids, a batch at a time."""
         for batch in self.batches():
             yield batch.ids
 
-    def has_row_numbers(self) -> bool:
-        """Whether its ids are nothing but the numbers of rows, which change when a row is put in between."""
+    def ids_are_row_numbers(self) -> bool:
+        """Say whether ids are only numbers of rows, which change when a row is inserted in between."""
         return False
 
     def refresh(self) -> None:
-        """Forget what was read: the next look is a new one."""
-        return
+        """Forget what was cached, so that the next call reads again."""
+        self.__dict__.pop("_dtype", None)
 
-    # --- to build beside it --------------------------------------------------------------------------------
+    @cached_property
+    def _dtype(self) -> str:
+        return self.facts().dtype
 
-    @abstractmethod
-    def beside(self, name: str) -> "Store":
-        """The store of this name in the same place, whether or not it is there."""
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Held while green is built; StoreError where another holds it. A process that dies frees it."""
-        return nullcontext()
+    # --- building green ------------------------------------------------------------------------------------
 
     @abstractmethod
-    def begin(self, blue: Any, mark: Mark) -> None:
-        """Make it, empty, with the columns of blue and the mark; go on where its mark is of this model.
+    def sibling(self, name: str) -> "Store":
+        """Return the store of this name in the same place, with the same options; it need not exist.
 
-        StoreError, and no change, where something else has this name. The index of blue is built by `finish`.
+        Take short names ("products_moved") and whole ones, such as `self.name` and those that `promote` and
+        `rollback` return. StoreError for a whole name of another place.
         """
 
-    def stale(self, batch: Batch, moved: np.ndarray) -> np.ndarray:
-        """Which rows of blue it lacks or has otherwise, be it the vector or another column; bool (n,)."""
-        return np.ones(len(batch.ids), dtype=bool)
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of green while it is built; StoreError where another process does.
+
+        A process that dies must free the lock. Override it unless the engine itself allows one writer only.
+        """
+        return nullcontext()
+
+    def begin(self, blue: Any, mark: Mark) -> None:
+        """Create green, empty and with the mark; or resume what exists."""
+        if self.exists():
+            self.check_resumable(blue, mark)
+            self.set_mark(mark)
+        else:
+            self.create(blue, mark)
+
+    def check_resumable(self, blue: Any, mark: Mark) -> Mark:
+        """Return the mark of what exists; StoreError unless the same model began it from blue."""
+        existing = self.mark()
+        if existing is not None and existing.model == mark.model and self.is_made_from(blue, existing):
+            return existing
+        what = "was not made by hubless"
+        if existing is not None:
+            what = f"is {existing.source} moved by model {existing.model[:12]}"
+        raise StoreError(f"{self.name} exists already and {what}. Give another name, or remove it first.")
+
+    def is_made_from(self, blue: Any, mark: Mark) -> bool:
+        """Say whether the mark of this store names blue as its source."""
+        return bool(mark.source == blue.name)
+
+    def create(self, blue: Any, mark: Mark) -> None:
+        """Create green, empty, with the columns of blue and with the mark, in one step."""
+        raise NotImplementedError
+
+    def set_mark(self, mark: Mark) -> None:
+        """Set the mark of a store that exists."""
+        raise NotImplementedError
+
+    def outdated(self, batch: Batch, moved: np.ndarray) -> np.ndarray:
+        """Say which rows of blue green lacks or has with another vector or other columns; bool (n,)."""
+        stored = self.fetch(batch.ids.tolist())
+        known = set(stored.ids.tolist())
+        is_outdated = np.array([id not in known for id in batch.ids.tolist()], dtype=bool)
+        if not known:
+            return is_outdated
+        wanted, vectors = batch.take(~is_outdated), moved[~is_outdated]
+        is_same = agree(stored.vectors, vectors, self._dtype) & self.have_same_rows(stored, wanted)
+        is_outdated[~is_outdated] = ~is_same
+        return is_outdated
+
+    def have_same_rows(self, stored: Batch, wanted: Batch) -> np.ndarray:
+        """Say for each id of two batches whether all but its vector is equal; bool (n,)."""
+        pairs = zip(stored.rows, wanted.rows, strict=True)
+        return np.array([mine == other for mine, other in pairs], dtype=bool)
 
     @abstractmethod
     def write(self, batch: Batch, moved: np.ndarray) -> None:
-        """Put rows of blue with other vectors, in the place of those with the same id."""
+        """Write rows of blue with other vectors; a row with the same id is replaced, never doubled."""
 
     def remove(self, ids: np.ndarray) -> None:
-        """Take rows away, which blue no longer has."""
-        raise StoreError(f"{self.name} cannot give up single rows; remove it and apply again.")
+        """Remove rows that blue no longer has."""
+        raise StoreError(f"{self.name} cannot remove single rows; remove all of it and apply again.")
 
-    @abstractmethod
     def finish(self, blue: Any, mark: Mark) -> None:
-        """Build the index that blue has, then set the mark (of the same model, done) as the last step."""
+        """Build the search indexes that blue has; as the last step, set the mark, which is then `done`."""
+        self.set_mark(mark)
 
-    # --- to switch -----------------------------------------------------------------------------------------
+    # --- switching -----------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Put right what a switch that was cut short has left, where one can be."""
+    def recover(self) -> None:
+        """Complete or undo a switch that was interrupted, where the engine can leave one half done."""
         return
 
     @abstractmethod
     def promote(self, green: Any) -> str:
-        """Let this name serve green, in one step; the name that the original is kept under.
+        """Make this name serve green, in one step; return the name under which the original is kept.
 
-        The state of blue is compared with the mark of green where nobody can write in between, or right
-        before: StoreError, and no change, where blue changed since.
+        Compare the state of blue with that in the mark of green where nobody can write in between, or right
+        before the switch: StoreError, and no change, where blue changed since.
         """
 
     @abstractmethod
     def rollback(self) -> str:
-        """Let this name serve the original again, in one step; the name that the moved one is kept under."""
+        """Make this name serve the original again, in one step; return the name under which green is kept."""

@@ -1,0 +1,6 @@
+"""Arrays of any library: which one it is, products, threads, devices, and checks of what users give.
+
+The names of `library` can be imported from here: from hubless.arrays import namespace.
+"""
+
+from .library import *  # noqa: F403

@@ -1,0 +1,170 @@
+"""The verbs that make models: fit learns one, update adds and removes items, merge joins several."""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, option, positive
+
+
+def add_fit(verb: Verb) -> None:
+    """Add the options of `hubless fit`."""
+    verb.explain(
+        _fit,
+        "hubless fit index.faiss --items items.csv --labels category -o model",
+        "hubless fit docs.npy --metric cosine --items docs.csv --id doc_id --pairs qrels.tsv \\",
+        "    --queries queries.npy --query-items queries.json -o model",
+        "hubless fit folder-of-parts --labels category --memory 2GB -o model",
+        more="Parameters are chosen on held-out queries, including not moving at all.",
+    )
+    verb.add_source()
+    verb.add_truth()
+    verb.add_queries()
+    option(verb, "-o --out MODEL", "folder to write (default: model)", default="model")
+    text = "from labels: the best of many movers (auto, the default), or the paper's (ridge)"
+    option(verb, "--mover", text, choices=("auto", "ridge"), default="auto")
+    verb.add_seed("the folds and samples")
+    group = verb.add_argument_group(
+        "more items than memory",
+        "From labels, items are read block by block where they do not fit in memory,\n"
+        "or where one of these is given.",
+    )
+    option(group, "--memory SIZE", "memory limit, e.g. 2GB (default: half of RAM)")
+    text = 'pairs to learn from at most, or "all" (default: all where affordable, else a sample)'
+    option(group, "--max-pairs N", text, type=_max_pairs, default="auto")
+    text = "folder for intermediate results (default: MODEL.scratch), from which interrupted runs resume"
+    option(group, "--scratch FOLDER", text, type=Path)
+    add_dask(group)
+    option(group, "--skip-bad", "skip unreadable parts and list them")
+
+
+def _max_pairs(text: str) -> Any:
+    if text.lower() in ("all", "auto"):
+        return None if text.lower() == "all" else "auto"
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'must be a whole number of at least 1, or "all"; got {text}')
+    return positive(text)
+
+
+def _fit(options: VerbOptions) -> None:
+    from ..repair.learn_index import fit_index
+    from ..saving import save
+
+    scratch = options.scratch
+    names = ("labels", "pairs", "mover", "memory", "max_pairs", "skip_bad", "dask", "random_state")
+    model = fit_index(
+        options.open_source(),
+        queries=options.open_queries(),
+        in_parts=None if scratch is None else True,
+        scratch=f"{options.out}.scratch" if scratch is None and options.labels is not None else scratch,
+        progress=None,
+        **options.given(*names),
+    )
+    save(model, options.out)
+    learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
+    result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
+    options.show(result, "\n".join(_fit_words(options, learned, model.moves_nothing)))
+
+
+def _fit_words(options: VerbOptions, learned: dict[str, Any], moves_nothing: bool) -> list[str]:
+    """Return what was learned, and what to do next."""
+    lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_words(learned)]
+    if learned.get("pairs left out"):
+        count = f"{learned['pairs left out']:,} pairs were ignored"
+        lines.append(f"{count}: their query or item is unknown, or has no vector.")
+    if moves_nothing:
+        return [*lines, "Moving does not help measurably here: keep the index as it is."]
+    from ..repair.index_items import moved_name
+
+    model, target = shlex.quote(options.out), shlex.quote(moved_name(options.source))
+    lines.append("`hubless preview` and `hubless evaluate` show what would change.")
+    return [*lines, f"next: hubless apply {model} {options.typed_source()} -o {target}"]
+
+
+def _part_words(learned: dict[str, Any]) -> list[str]:
+    """Return what a user should know of a model that was learned block by block."""
+    if "chosen on" not in learned:
+        return []
+    pairs = f"{learned['pairs']:,} pairs of " if learned["pairs"] else ""
+    lines = [f"Learned from {pairs}{learned['n']:,} items."]
+    if learned["chosen on"] < learned["n"]:
+        lines.insert(
+            0, f"Chosen on a sample of {learned['chosen on']:,} items, on which the figure was measured."
+        )
+    if learned["sampled"]:
+        lines.append(f"These are a sample of all {learned['all pairs']:,} pairs; --max-pairs all takes all.")
+    if learned["without a vector or a label"]:
+        lines.append(f"{learned['without a vector or a label']:,} items lack a vector or a label.")
+    lines += [f"skipped: {entry['why']}" for entry in learned["left out"]]
+    if learned["left out"]:
+        lines.append("Repair or remove these parts before `hubless apply`, which moves all or none.")
+    return lines
+
+
+def add_update(verb: Verb) -> None:
+    """Add the options of `hubless update`."""
+    verb.explain(
+        _update,
+        "hubless update model new.npy --items new.csv --labels category -o model-2",
+        "hubless update model-2 new.npy --items new.csv --labels category --remove -o model-3",
+        more="For models of `hubless fit --mover ridge`. The old model is not changed; the strength λ of the "
+        "move is not chosen again.",
+    )
+    option(verb, "model", MODEL)
+    verb.add_source()
+    option(verb, "--labels COLUMN", LABELS, required=True)
+    option(verb, "--remove", "forget these items instead")
+    option(verb, "-o --out MODEL", "new folder to write", required=True)
+
+
+def _update(options: VerbOptions) -> None:
+    _check_new(options.out)
+    from ..repair.update import update_model
+
+    names = ("model", "labels", "remove")
+    _save_updated(options, update_model(source=options.open_source(), progress=None, **options.given(*names)))
+
+
+def add_merge(verb: Verb) -> None:
+    """Add the options of `hubless merge`."""
+    verb.explain(
+        _merge,
+        "hubless merge model-of-paris model-of-tokyo -o model",
+        more="The strength λ of the move is that of the first.",
+    )
+    option(verb, "model", "folder that `hubless fit --mover ridge` wrote")
+    option(verb, "others", "one or more other models of the same kind", nargs="+", metavar="model")
+    option(verb, "-o --out MODEL", "new folder to write", required=True)
+
+
+def _merge(options: VerbOptions) -> None:
+    _check_new(options.out)
+    from ..repair.update import merge_models
+
+    _save_updated(options, merge_models([options.model, *options.others]))
+
+
+def _check_new(out: str) -> None:
+    """Refuse to overwrite a model: the old one is needed to undo a mistake."""
+    from ..saving.folder import CONFIG
+
+    if (Path(out).expanduser() / CONFIG).exists():
+        raise ValueError(f"{out} contains a model already, and is not changed. Give -o another name.")
+
+
+def _save_updated(options: VerbOptions, model: Any) -> None:
+    from ..saving import save
+
+    save(model, options.out)
+    learned, event = model.facts["learned"], model.facts["life"][-1]
+    unit = "pairs" if learned.get("from") == "pairs" else "items"
+    count = f"learned from {learned['n']:,} {unit} in all"
+    lines = [f"{options.out}: {count}; since `fit`: {learned['since then']}."]
+    if not event.get("exact", True):
+        lines.append(
+            "These items were not learned as one batch: their pairs with other items remain, and this model "
+            "may differ more from one that never saw them than the old one does. Fit again instead."
+        )
+    lines.append("It has no figures yet: measure it with `hubless evaluate`.")
+    options.show({"model": str(options.out), "hash": model.hash, **model.facts}, "\n".join(lines))

@@ -1,0 +1,84 @@
+"""The verbs that look at an index and at what a model would find: doctor, preview, predict."""
+
+from ..repair.defaults import FETCHED
+from .options import MODEL, SOURCE, TEXT, Verb, VerbOptions, option, positive
+
+
+def add_doctor(verb: Verb) -> None:
+    """Add the options of `hubless doctor`."""
+    verb.explain(
+        _doctor,
+        "hubless doctor index.faiss --items items.csv --text title",
+        "hubless doctor postgresql://me@localhost/shop#products --json",
+        more="Nothing is written.",
+    )
+    verb.add_source()
+    verb.add_queries()
+    option(verb, "--text COLUMN", TEXT)
+    option(verb, "-k K", "neighbours that are counted (default: 10)", type=positive, default=10)
+
+
+def _doctor(options: VerbOptions) -> None:
+    from ..repair.doctor import diagnose
+
+    queries = options.open_queries()
+    options.show(diagnose(options.open_source(), queries=queries, **options.given("text", "k")))
+
+
+def add_preview(verb: Verb) -> None:
+    """Add the options of `hubless preview`."""
+    verb.explain(
+        _preview,
+        "hubless preview model index.faiss --items items.csv --text title --queries q.npy --rows 0 7",
+        "hubless preview model lancedb:shop#products --like 4711",
+        more="Nothing is written: the nearest items are fetched, moved in memory and ranked again.",
+    )
+    option(verb, "model", MODEL)
+    verb.add_source()
+    verb.add_queries()
+    option(verb, "--rows N", "row numbers of queries, from 0 (default: the first 3)", type=int, nargs="+")
+    option(verb, "--like ID", "use the vectors of these items as queries", nargs="+")
+    option(verb, "--text COLUMN", "column of items to show")
+    option(verb, "-k K", "answers to show (default: 10)", type=positive, default=10)
+    text = f"items to fetch and rank again for each query (default: {FETCHED})"
+    option(verb, "--fetch N", text, type=positive, default=FETCHED, dest="fetched")
+
+
+def _preview(options: VerbOptions) -> None:
+    from ..repair.preview import preview_index
+
+    names = ("rows", "like", "k", "fetched", "text")
+    source, queries = options.open_source(), options.open_queries()
+    previews = preview_index(options.model, source, queries, **options.given(*names))
+    options.show([vars(preview) for preview in previews], "\n\n".join(map(str, previews)))
+
+
+def add_predict(verb: Verb) -> None:
+    """Add the options of `hubless predict`."""
+    verb.explain(
+        _predict,
+        "hubless predict model queries.npy --source index.faiss --items items.csv > classes.txt",
+        "hubless predict classifier queries.npy  # a classifier that hubless.save wrote",
+        more="It prints one class per line, in the order of the queries.",
+    )
+    option(verb, "model", f"{MODEL}, or a classifier that hubless.save wrote")
+    verb.add_queries("queries")
+    verb.add_source("--source SOURCE", f"the items that vote; {SOURCE}")
+    text = "column with the class of each item (default: the one that the model was learned from)"
+    option(verb, "--labels COLUMN", text)
+    option(verb, "-k K", "items that vote (default: as many as were chosen with the model)", type=positive)
+
+
+def _predict(options: VerbOptions) -> None:
+    from ..repair.predict import predict_index
+
+    ids, classes = predict_index(
+        options.model,
+        options.open_queries(),
+        options.open_source(),
+        labels=options.labels,
+        n_neighbors=options.k,
+        progress=None,
+    )
+    rows = [{"query": name, "class": value} for name, value in zip(ids, classes.tolist(), strict=True)]
+    options.show(rows, "\n".join(map(str, classes.tolist())))

@@ -1,0 +1,129 @@
+"""LlamaIndex: a step of an ingestion pipeline that moves nodes, once; queries are unchanged.
+
+The package is imported when a step is made.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from ..repair.repair import Repair
+from ..support.imports import need
+
+KEY = "hubless"  # of the metadata of a moved node
+PARTS = 8  # a moved vector is recognised by the sums of its parts
+ROUNDING = 5e-3  # of these sums, relative to the length of the vector: more than that of half precision
+
+
+def MoveNodes(model: Repair) -> Any:
+    """Return a transformation for LlamaIndex's IngestionPipeline, to put after the step that embeds.
+
+    IngestionPipeline(transformations=[splitter, embedding, MoveNodes(model)], vector_store=...)
+
+    It does what `move_nodes` does. A pipeline caches results by the texts of the nodes, without their
+    embeddings; results of this step are never taken from the cache, since the embedding may have changed.
+    """
+    _check_nodes_model(model)
+    return _component()(model)
+
+
+def move_nodes(nodes: Sequence[Any], model: Repair, moved_by: str | None = None) -> Sequence[Any]:
+    """Move the embeddings of nodes, once, and return the nodes; those without an embedding are unchanged.
+
+    The id of an item is its `node_id`, its class `metadata[model.label]`. Moved nodes are marked in
+    `metadata["hubless"]`, which is hidden from embeddings and language models.
+
+    Parameters
+    ----------
+    nodes : sequence of LlamaIndex's nodes
+    model : Repair
+    moved_by : the hash of the model, where it is known
+    """
+    _check_nodes_model(model)
+    name = moved_by or model.hash
+    fresh = [node for node in nodes if node.embedding is not None and not _is_moved(node, name)]
+    if fresh:
+        labels = [_label(node, model) for node in fresh] if model.mover._uses_labels else None
+        vectors = np.asarray([node.embedding for node in fresh], dtype=np.float32)
+        moved = model.move(vectors, [node.node_id for node in fresh], labels)
+        for node, vector in zip(fresh, moved, strict=True):
+            _mark(node, vector, name)
+    return nodes
+
+
+@cache
+def _component() -> Any:
+    """Return the class of `MoveNodes`: a pipeline takes only subclasses of its own."""
+    schema = need("llama_index.core.schema", "llama-index")
+
+    class _MoveNodes(schema.TransformComponent):  # type: ignore[name-defined]
+        moved_by: str
+        _model: Any = None
+
+        def __init__(self, model: Repair) -> None:
+            super().__init__(moved_by=model.hash)
+            self._model = model
+
+        def __call__(self, nodes: Sequence[Any], **kwargs: Any) -> Sequence[Any]:
+            return move_nodes(nodes, self._model, self.moved_by)
+
+        def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+            return {**super().to_dict(**kwargs), "call": uuid4().hex}  # never equal, so never in the cache
+
+        def __reduce__(self) -> Any:  # for pipelines of several processes
+            return MoveNodes, (self._model,)
+
+    return _MoveNodes
+
+
+def _check_nodes_model(model: Repair) -> None:
+    if model.mover._uses_labels and model.label is None:
+        raise ValueError(
+            f"{type(model.mover).__name__} moves an item by its class: name the key of the metadata that has "
+            'it, Repair(..., label="key of its metadata").'
+        )
+
+
+def _label(node: Any, model: Repair) -> Any:
+    if model.label not in node.metadata:
+        raise ValueError(
+            f"node {node.node_id} has no {model.label!r} in its metadata ({sorted(node.metadata)}), and the "
+            "model moves an item by that class. Give every node one."
+        )
+    return node.metadata[model.label]
+
+
+def _sums(vector: Any) -> np.ndarray:
+    parts = np.array_split(np.asarray(vector, dtype=np.float64), PARTS)
+    return np.array([part.sum() for part in parts])
+
+
+def _is_moved(node: Any, moved_by: str) -> bool:
+    """Return whether the embedding of a node is moved.
+
+    The mark alone does not say: a node that is embedded again keeps it, and the chunks of a node inherit it.
+    """
+    name, *sums = str(node.metadata.get(KEY) or "none").split()
+    if len(sums) != PARTS:
+        return False
+    tolerance = ROUNDING * float(np.linalg.norm(node.embedding))
+    if not np.allclose(np.array(sums, dtype=np.float64), _sums(node.embedding), rtol=0, atol=tolerance):
+        return False
+    if name != moved_by:
+        raise ValueError(
+            f"node {node.node_id} was moved by model {name[:12]}, and this is {moved_by[:12]}. Nothing is "
+            "moved twice: embed it again first."
+        )
+    return True
+
+
+def _mark(node: Any, vector: np.ndarray, moved_by: str) -> None:
+    node.embedding = vector.tolist()
+    sums = " ".join(f"{value:.6g}" for value in _sums(vector))
+    node.metadata = {**node.metadata, KEY: f"{moved_by} {sums}"}  # the chunks of a document may share theirs
+    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        if KEY not in getattr(node, name):
+            setattr(node, name, [*getattr(node, name), KEY])

@@ -1,0 +1,122 @@
+"""`fit_large`: one function for objects that are not all in memory: mapped arrays, stores, Dask."""
+
+import os
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ..arrays.devices import dispatched
+from ..movers import Mover
+from ..stores.opening import open_store
+from ..stores.store import Store
+from .learn import Plan, fit
+from .memory import budget
+from .objects import LocalObjects
+from .sampling import check_max_pairs
+from .sources import ArrayObjects, StoreObjects, check_scratch
+
+
+@dispatched
+def fit_large(
+    mover: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    max_pairs: Any = "auto",
+    memory: Any = None,
+    scratch: str | os.PathLike[str] | None = None,
+    random_state: int = 0,
+    skip_bad: bool = False,
+    progress: bool | None = False,
+) -> Any:
+    """Fit a mover to labeled objects that need not fit in memory.
+
+    They are read block by block, several times, and are not copied to disk. The mover is the one that a fit
+    in memory would give, up to rounding, unless pairs are sampled.
+
+    Parameters
+    ----------
+    mover : MoveLabeled, LabelRidge, Shrink, Scale or Stay
+    X : array of shape (n, d), mapped from a file or not; or the path of a store, or a store
+        What `hubless fit` takes: .npy, Parquet, folders of parts, an index, a table of a database. A Dask
+        array or data frame is learned from by the cluster that the current client is connected to.
+    y : array of shape (n,); for a store, the name of the column of labels
+    max_pairs : "auto", int or None, default="auto"
+        Pairs to learn from at most, but at least those of one object; None takes all. "auto" takes all where
+        that is affordable (about a minute of two cores), otherwise as many as are, and at least about 500 per
+        column; a `SampledPairs` warning says so. The sources of the pairs are sampled; targets are always the
+        nearest of the whole class.
+    memory : int or str, default=None
+        Memory limit of this process, for example "2GB"; half of RAM by default. It is ignored with Dask,
+        whose workers have their own limits.
+    scratch : path, default=None
+        Folder for results of blocks, which are small: an interrupted run with the same folder resumes. With
+        Dask it must be a folder that this process and all workers see.
+    random_state : int, default=0
+        Seed of the sample.
+    skip_bad : bool, default=False
+        Skip parts that cannot be read or learned from, and list them in `skipped_`; otherwise they are
+        refused by name.
+    progress : bool or None, default=False
+        Whether progress bars are shown; None shows them on a terminal.
+
+    Returns
+    -------
+    mover : the same, fitted, with
+        n_pairs_ : how many pairs it learned from
+        skipped_ : what was skipped, a list of (part, why)
+    """
+    check_mover(mover)
+    plan = Plan(check_max_pairs(max_pairs), check_seed(random_state), scratch_folder(scratch))
+    objects = _objects(X, y, budget(memory), plan.checkpoints, {"skip_bad": skip_bad, "progress": progress})
+    fit(mover, objects, plan, column_names(X))
+    return mover
+
+
+def check_mover(mover: Any) -> None:
+    """Refuse what cannot be fitted block by block."""
+    if not isinstance(mover, Mover):
+        raise ValueError(f"fit_large needs a mover, for example MoveLabeled(); got {type(mover).__name__}.")
+    mover._check_parameters()
+    if mover._device() is not None:
+        raise ValueError(f"device={mover._device()!r} is ignored here; leave it out, or fit in memory.")
+
+
+def _objects(X: Any, y: Any, memory: int, scratch: Path | None, options: dict[str, Any]) -> LocalObjects:
+    """Return objects in blocks, of a store or an array."""
+    if isinstance(X, str | os.PathLike):
+        X = open_store(X)
+    if isinstance(X, Store):
+        if not isinstance(y, str):
+            raise ValueError(f"y must be the name of the column of labels of {X.name}; got {y!r}.")
+        if scratch is not None:
+            check_scratch(X, scratch)
+        return StoreObjects(X, y, memory, **options)
+    X = X if hasattr(X, "dtype") or scipy.sparse.issparse(X) else np.asarray(X)
+    return ArrayObjects(X, y, memory, **options)
+
+
+def scratch_folder(scratch: Any) -> Path | None:
+    """Return the folder for results of blocks."""
+    if scratch is None:
+        return None
+    folder = Path(scratch).absolute()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"scratch must be a folder; {folder} is a file.")
+    return folder
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame, where all are texts, as scikit-learn does."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_seed(seed: Any) -> int:
+    """Return a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
+        raise ValueError(f"random_state must be a whole number of at least 0; got {seed!r}.")
+    return int(seed)

@@ -1,0 +1,128 @@
+"""Learn from objects that are not all in memory, with the result that a fit in memory would give.
+
+    look      the classes, their sizes, the mean, what is wrong                      every block once
+    draw      the sources x: all objects, or a sample of them, a group at a time     blocks that have some
+    search    for the nearest objects of the class of each source                    every block, for a group
+    sum       the moments of the pairs (x, z) with these targets z                   every block, for a group
+
+Moments add up, and so do the sums of classes. Objects that fit in the memory of one process together are
+learned from there. `pair_sums` has the last three steps, `block_steps` what is done with one block, and
+`objects` who does it.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from ..moments import Moments
+from ..movers import Mover
+from ..movers.mover import Needs, Totals
+from .block_steps import ClassSums, Rows, Work, all_rows, class_sums, drawn_rows
+from .objects import Objects, changed
+from .pair_sums import SUMS, PairSummation, bytes_of_source
+from .sampling import Draw, Drawn, n_sources, warn_sampled
+from .survey import Survey, survey
+
+
+class Plan(NamedTuple):
+    """How objects are learned from."""
+
+    max_pairs: Any = "auto"  # see `sampling.n_sources`
+    seed: int = 0
+    checkpoints: Path | None = None  # a folder that every process sees
+
+
+def fit(mover: Mover, objects: Objects, plan: Plan, feature_names: Any = None) -> Survey:
+    """Fit a mover to objects in blocks, as a fit to all of them in memory would."""
+    mover._needs()  # refuses what cannot be learned in parts before anything is read
+    seen = survey(objects)
+    fit_seen(mover, objects, seen, plan, feature_names)
+    return seen
+
+
+def fit_seen(mover: Mover, objects: Objects, seen: Survey, plan: Plan, feature_names: Any = None) -> None:
+    """Fit a mover to objects that were looked at; where it raises, the mover has not changed."""
+    needs, all_pairs = mover._needs(), seen.n_pairs(mover._needs().n_targets)
+    m = n_sources(seen.sizes, objects.look.n_columns, needs.n_targets, plan.max_pairs)
+    k, itemsize = min(needs.n_targets, int(seen.sizes.max()) - 1), np.dtype(seen.dtype).itemsize
+    size = seen.n * bytes_of_source(objects.look.n_columns, itemsize, k)
+    if m == seen.n and size <= objects.room_for_all():
+        learned = _with_all(objects, seen, partial(_fit_in_memory, clone(mover)))
+        learned |= {"n_pairs_": all_pairs, "skipped_": [(part.part, part.why) for part in seen.skipped]}
+    else:
+        fitted = clone(mover)
+        fitted._fit_totals(sum_up(objects, seen, needs, m, plan))
+        learned = _learned(fitted)
+    if objects.state() != seen.state:
+        raise changed(objects.name)
+    if feature_names is not None:
+        learned["feature_names_in_"] = np.array(feature_names, dtype=object)
+    for name in _learned(mover):
+        delattr(mover, name)
+    mover.__dict__.update(learned)
+    if plan.max_pairs == "auto" and mover.n_pairs_ < all_pairs:
+        warn_sampled(mover.n_pairs_, all_pairs)
+
+
+def _learned(mover: Mover) -> dict[str, Any]:
+    """Return what a mover has learned, by name."""
+    return {name: value for name, value in vars(mover).items() if name.endswith("_")}
+
+
+# --- in the memory of one process --------------------------------------------------------------------------
+
+
+def with_sample(objects: Objects, seen: Survey, most: int, seed: int, use: Any) -> Any:
+    """Return use(Drawn) of about `most` objects at random, which one process draws and uses."""
+    work, draw = Work.of(objects.name, objects.look, seen), Draw.of(seen.sizes, most, seed)
+    sample = objects.map(drawn_rows, Drawn.join, work, draw, wanted=seen.filled, title="sample")
+    return objects.take(objects.call(use, sample))
+
+
+def _with_all(objects: Objects, seen: Survey, use: Any) -> Any:
+    """Return use(Rows, classes) of all objects, which one process has room for."""
+    work = Work.of(objects.name, objects.look, seen)
+    rows = objects.map(all_rows, Rows.join, work, wanted=seen.filled, title="read")
+    return objects.take(objects.call(use, rows, work.classes))
+
+
+def _fit_in_memory(mover: Mover, rows: Rows, classes: np.ndarray) -> dict[str, Any]:
+    # numbers instead of labels: an array of texts takes the length of the longest for each
+    return _learned(mover.fit(rows.X, rows.codes)) | {"classes_": classes}
+
+
+# --- from sums ---------------------------------------------------------------------------------------------
+
+
+def sum_up(objects: Objects, seen: Survey, needs: Needs, n_sources: int, plan: Plan) -> Totals:
+    """Return the sums over objects that a mover learns from; `n_sources` of the objects are sources."""
+    work = Work.of(objects.name, objects.look, seen)
+    means = moments = None
+    if needs.class_means:
+        objects.check_means(len(work.classes))
+        sums = objects.map(class_sums, ClassSums.join, work, wanted=seen.filled, title="means")
+        means = objects.call(ClassSums.means, sums, seen.sizes)
+    if needs.n_targets:
+        within = means if needs.within_classes else None
+        pairs = PairSummation(objects, seen, work, needs.n_targets, within, plan.checkpoints, needs.centred)
+        moments = pairs.moments(n_sources, plan.seed)
+    return Totals(
+        seen.n,
+        seen.mean,
+        work.dtype,
+        work.classes,
+        seen.sizes,
+        None if moments is None else scaled(moments, seen.n / n_sources),
+        0 if moments is None else round(moments.weight),
+        None if means is None else objects.take(means),
+        [(part.part, part.why) for part in seen.skipped],
+    )
+
+
+def scaled(moments: Moments, weight: float) -> Moments:
+    """Return moments of pairs that count as `weight` pairs each: what a sample says of all."""
+    sums = (getattr(moments, name) for name in SUMS)
+    return moments if weight == 1.0 else Moments(moments.origin, *(weight * value for value in sums))

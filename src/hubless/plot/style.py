@@ -1,0 +1,129 @@
+"""What all our drawings by matplotlib share: colours, settings, new Axes, files; matplotlib is loaded late.
+
+The same data gives the same file: text stays text, ids come from a fixed salt, and no date is written. No
+pyplot: nothing is left open, and no window is needed.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..report.report import Report
+
+# The colours of Okabe and Ito, which people with any colour vision can tell apart
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+GREY, GRID, INK, FAINT = "#7F7F7F", "#E6E6E6", "#333333", "#9A9A9A"
+
+SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "hubless",
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "x",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "ytick.major.size": 0,
+    "savefig.dpi": 100,
+}
+# Of the plots of a report, which are narrow; those of the paper's tables are wide and have rows for an axis
+PLOT_SETTINGS: dict[Any, Any] = SETTINGS | {
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.left": True,
+    "axes.grid.axis": "both",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "legend.fontsize": 7.5,
+    "savefig.dpi": 300,
+}
+# Metadata that a file of each kind must leave out, so that the same drawing gives the same bytes
+UNDATED: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
+
+COLUMN, PAGE = 3.3, 6.9  # inches: one column of a paper, and two
+STATES = ("before", "after")
+# Dashed against solid, as these two colours are the same grey in black and white
+COLOURS = {"before": VERMILION, "after": BLUE, "queries": BLACK}
+DASHES = {"before": (0, (4, 1.5)), "after": "-", "queries": (0, (1, 1.2))}
+# Options for texts of the user: a dollar sign in them starts no formula
+PLAIN_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
+
+ReportOrFigures: TypeAlias = "Report | Mapping[str, Any]"
+
+
+def figures_of(report: ReportOrFigures) -> Mapping[str, Any]:
+    """Return the figures of a report, or the dict of figures that was given instead."""
+    figures = report if isinstance(report, Mapping) else getattr(report, "figures", None)
+    if not isinstance(figures, Mapping) or "skyline" not in figures:
+        raise TypeError(
+            "plots are drawn from a report of hubless, or from its figures (a dict with skyline and others); "
+            f"got {type(report).__name__}."
+        )
+    return figures
+
+
+@contextmanager
+def styled(settings: dict[Any, Any] = PLOT_SETTINGS, what: str = "plots") -> Iterator[type["Figure"]]:
+    """Apply our settings instead of the user's; yield the class of figures."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            f"{what} need matplotlib, which is not installed: pip install 'hubless[plot]'."
+        ) from error
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings)
+        yield Figure
+
+
+def file_of(figure: "Figure", file_format: str) -> bytes:
+    """Return the content of a file with the figure; call it inside `styled`."""
+    file = BytesIO()
+    figure.savefig(file, format=file_format, metadata=UNDATED[file_format])
+    # git warns of the spaces that matplotlib leaves at the ends of lines
+    return file.getvalue().replace(b" \n", b"\n") if file_format == "svg" else file.getvalue()
+
+
+@contextmanager
+def panel(ax: "Axes | None", height: float = 2.5) -> Iterator["Axes"]:
+    """Yield the Axes of the user, in the user's style, or new ones in ours, as wide as one column."""
+    if ax is not None:
+        yield ax
+        return
+    with styled() as figure_class:
+        new = figure_class(figsize=(COLUMN, height), layout="constrained").add_subplot()
+        style_ticks(new)
+        yield new
+
+
+def style_ticks(ax: "Axes") -> None:
+    """Set what matplotlib would otherwise read from the settings later, when ours no longer apply."""
+    ax.tick_params(which="major", labelsize=7.5, length=2.5, width=0.6, color=INK, labelcolor=INK)
+    ax.tick_params(which="minor", length=0)
+
+
+def remove_frame(ax: "Axes") -> None:
+    """Remove grid, ticks and frame, for a map or a matrix."""
+    ax.grid(False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def one_line(text: object, length: int = 40) -> str:
+    """Return a text of the user as a label: on one line, short, without characters that no file can hold."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in str(text)).split())
+    return line if len(line) <= length else line[: length - 1] + "…"

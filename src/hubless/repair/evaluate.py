@@ -1,0 +1,267 @@
+"""Measure what a model changes for an index, by queries with known answers."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..evaluation import BeforeAfter, Evaluation, evaluate_classes, evaluate_relevance
+from ..selection.folds import folds, query_folds
+from ..stores.store import Store, StoreError
+from .index_items import (
+    IndexItems,
+    Model,
+    Source,
+    as_repair,
+    as_store,
+    as_texts,
+    has_label,
+    read_items,
+    read_queries,
+)
+from .judgements import Judgements, match_judgements
+from .learn_in_memory import learn_from_labels, learn_from_pairs
+from .repair import Repair
+
+
+def evaluate_index(
+    model: Model,
+    source: Source,
+    queries: Source,
+    *,
+    labels: str | None = None,
+    pairs: str | os.PathLike[str] | None = None,
+    query_labels: str | None = None,
+    k: int | None = None,
+    progress: bool | None = False,
+) -> Evaluation:
+    """Measure what a model changes for queries with known answers, before and after, by exact search.
+
+    Parameters
+    ----------
+    model : folder, Repair or mover
+    source, queries : name of a store, or Store
+        Give queries that the model was not learned from.
+    labels : str, optional
+        Column with the class of each item. Give this or `pairs`.
+    pairs : path, optional
+        Relevance judgements: a table with query-id, corpus-id and score, or TREC's four columns.
+    query_labels : str, optional
+        Column with the class of each query; by default the same as `labels`.
+    k : int, optional
+        Answers that count, by default 10; from labels, neighbours that vote, by default as many as were
+        chosen with the model.
+    progress : bool or None
+        Whether to show a progress bar; None shows one on a terminal.
+    """
+    truth = Truth(labels, pairs, query_labels, k)
+    return answer_index(model, as_store(source), as_store(queries), truth, progress=progress).evaluation
+
+
+class Truth(NamedTuple):
+    """What is known of the answers to queries: the classes of items and queries, or judgements."""
+
+    labels: str | None = None  # column of items
+    pairs: str | os.PathLike[str] | None = None  # file of judgements
+    query_labels: str | None = None  # column of queries, by default as `labels`
+    k: int | None = None  # neighbours that vote, or answers that count
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of items that are needed."""
+        return [] if self.labels is None else [self.labels]
+
+
+class AnsweredQueries(NamedTuple):
+    """Queries with known answers, asked before and after the move."""
+
+    evaluation: Evaluation
+    model: Repair
+    items: IndexItems  # that are stored
+    query_ids: Sequence[Any]
+
+
+def answer_index(
+    model: Model,
+    store: Store,
+    queries: Store,
+    truth: Truth,
+    *,
+    columns: Sequence[str] = (),
+    progress: bool | None = False,
+) -> AnsweredQueries:
+    """Evaluate a model on the items of a store; `columns` of the items are read too."""
+    repair = as_repair(model)
+    wanted = dict.fromkeys([*truth.columns, *columns, *repair.columns])
+    return answer_queries(repair, read_items(store, [*wanted], progress=progress), queries, truth)
+
+
+def answer_queries(model: Repair, items: IndexItems, queries: Store, truth: Truth) -> AnsweredQueries:
+    """Evaluate a model on items that were read, with the column of classes where there is one."""
+    if truth.pairs is not None:
+        judgements = match_judgements(queries, truth.pairs, items)
+        evaluation = evaluate_pairs(model, items, judgements, truth.k or 10)
+        return AnsweredQueries(evaluation, model, items, judgements.ids)
+    if truth.labels is None:
+        raise StoreError("give the column of classes (labels, --labels) or judgements (pairs, --pairs).")
+    column = truth.query_labels or truth.labels
+    batch = read_queries(queries, [column])
+    labels = batch.columns[column]
+    evaluation = evaluate_labels(model, items, truth.labels, batch.vectors, labels, truth.k)
+    ids = batch.ids[has_label(labels)].tolist()
+    return AnsweredQueries(evaluation, model, items.labeled(truth.labels), ids)
+
+
+def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: int = 10) -> Evaluation:
+    """Measure nDCG, MRR, hit rate and recall at k of judged queries, for seen and unseen items too.
+
+    An item is seen if the model learned from one of its queries; a query is seen if one of its items is.
+    """
+    items = items.in_space(model.metric)
+    stored, queries = BeforeAfter(items.vectors, items.moved(model)), items.comparable(judgements.queries)
+    seen_items = set(model.learned.get("seen", []))
+    learned_queries = set(map(str, model.learned.get("query ids", [])))
+    seen = np.array([not seen_items.isdisjoint(answers) for answers in judgements.relevant], dtype=bool)
+    again = sum(str(query) in learned_queries for query in judgements.ids)
+    notes = {
+        f"The model was learned from {again:,} of these {len(queries):,} queries, so the figures are too "
+        "optimistic.": again,
+        f"{items.missing:,} rows have no usable vector and are ignored.": items.missing,
+        f"{judgements.left_out:,} judgements are on an unknown query or item, or one without a vector.": (
+            judgements.left_out
+        ),
+    }
+    return evaluate_relevance(
+        stored,
+        BeforeAfter(queries, queries),
+        judgements.rows(items.places),
+        k,
+        parts={"seen": seen, "unseen": ~seen} if seen_items else None,
+        metric=items.search_metric,
+        notes=[note for note, count in notes.items() if count],
+    )
+
+
+def evaluate_labels(
+    model: Repair,
+    items: IndexItems,
+    label: str,
+    queries: np.ndarray,
+    truth: Sequence[Any],
+    n_neighbors: int | None = None,
+) -> Evaluation:
+    """Measure the accuracy of the vote of the nearest items, and the share of neighbours of the right class.
+
+    After the move, as many vote as were chosen with the model; before it, as many as were best without it;
+    or `n_neighbors` in both. Items and queries without a label are ignored.
+    """
+    if len(truth) != len(queries):
+        raise StoreError(f"one label per query is needed; got {len(truth)} for {len(queries)} queries.")
+    known = has_label(truth)
+    if not known.any():
+        raise StoreError("no query has a label to compare with.")
+    whole, items = items, items.labeled(label).in_space(model.metric)
+    stored, queries = BeforeAfter(items.vectors, items.moved(model)), items.comparable(queries[known])
+    after = n_neighbors or int(model.learned.get("n_neighbors", 5))
+    before = n_neighbors or int(model.learned.get("n_neighbors before") or after)
+    ignored = {
+        "items have no label": len(whole.ids) - len(items.ids),
+        "queries have no label": int((~known).sum()),
+        "rows have no usable vector": items.missing,
+    }
+    return evaluate_classes(
+        stored,
+        BeforeAfter(queries, queries),
+        as_texts(items.columns[label]),
+        as_texts(truth)[known],
+        BeforeAfter(before, after),
+        metric=items.search_metric,
+        notes=[f"{count:,} {what} and are ignored." for what, count in ignored.items() if count],
+    )
+
+
+# --- on queries that are held out ---------------------------------------------------------------------------
+
+
+PARTS = 4  # one of them is held out
+QUERIES = 5000  # held out at most
+MIN_JUDGED = 14  # judged queries, of which ten are left to learn from
+
+
+def try_index(
+    store: Store,
+    queries: Store | None,
+    truth: Truth,
+    *,
+    columns: Sequence[str] = (),
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> AnsweredQueries:
+    """Learn a model for an index, and measure it on queries that it has not learned from.
+
+    From labels, a quarter of the items is held out, or `queries` are asked where there are any; from pairs, a
+    quarter of the judged queries is held out. `columns` of the items are read too.
+    """
+    if truth.labels is None and (truth.pairs is None or queries is None):
+        raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
+    wanted = list(dict.fromkeys([*truth.columns, *columns]))
+    items = read_items(store, wanted, progress=progress, may_harm=True)
+    if queries is None:
+        return try_labels(items, str(truth.labels), k=truth.k, random_state=random_state)
+    if truth.labels is not None:
+        model = learn_from_labels(items, truth.labels, random_state=random_state)
+        return answer_queries(model, items, queries, truth)
+    judgements = match_judgements(queries, str(truth.pairs), items)
+    return try_pairs(items, judgements, k=truth.k or 10, random_state=random_state, progress=progress)
+
+
+def try_labels(
+    items: IndexItems,
+    label: str,
+    *,
+    mover: str = "auto",
+    k: int | None = None,
+    random_state: int = 0,
+) -> AnsweredQueries:
+    """Hold out a quarter of the items of each class as queries, and learn from the others; a note says so."""
+    whole, items = items, items.labeled(label)
+    n = len(items.ids)
+    if n < 2 * PARTS:
+        raise StoreError(f"{n} items are too few to hold some out: give {2 * PARTS} or more.")
+    _, codes = np.unique(as_texts(items.columns[label]), return_inverse=True)
+    _, held = folds(codes, np.arange(n), PARTS, random_state)[0]
+    if len(held) > QUERIES:
+        held = np.random.default_rng(random_state).choice(held, QUERIES, replace=False)
+    is_query = np.isin(np.arange(n), held)
+    queries, stored = items.take(is_query), items.take(~is_query)
+    model = learn_from_labels(stored, label, mover=mover, random_state=random_state)
+    evaluation = evaluate_labels(model, stored, label, queries.vectors, queries.columns[label], k)
+    if n < len(whole.ids):
+        evaluation.notes.append(f"{len(whole.ids) - n:,} items have no label and are ignored.")
+    evaluation.notes.append(
+        f"{len(held):,} of {n:,} items were held out as queries; the others were learned from and stored."
+    )
+    return AnsweredQueries(evaluation, model, stored, queries.ids.tolist())
+
+
+def try_pairs(
+    items: IndexItems,
+    judgements: Judgements,
+    *,
+    k: int = 10,
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> AnsweredQueries:
+    """Hold out a quarter of the judged queries, and learn from the others; a note says so."""
+    n = len(judgements.queries)
+    if n < MIN_JUDGED:
+        raise StoreError(f"{n} judged queries are too few to hold some out: give {MIN_JUDGED} or more.")
+    learned, held = query_folds(n, PARTS, np.random.default_rng(random_state))[0]
+    model = learn_from_pairs(items, judgements.take(learned), random_state=random_state, progress=progress)
+    queries = judgements.take(np.sort(held))
+    evaluation = evaluate_pairs(model, items, queries, k)
+    evaluation.notes.append(
+        f"{len(held):,} of {n:,} judged queries were held out; the others were learned from."
+    )
+    return AnsweredQueries(evaluation, model, items, queries.ids)

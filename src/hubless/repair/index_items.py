@@ -1,0 +1,266 @@
+"""The items of an index in memory, in the space that the index compares in."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arrays.inputs import label_text
+from ..movers import Mover
+from ..neighbors.knn import unit
+from ..saving import load
+from ..stores.opening import open_store
+from ..stores.store import Batch, Facts, Store, StoreError
+from ..support.progress import progress_bar
+from .defaults import TEXT_COLUMNS
+from .repair import Repair
+
+UNIT = 1e-2  # how far from 1 the length of a unit vector may be, which half precision rounds
+
+
+@dataclass(frozen=True)
+class IndexItems:
+    """The items of an index, with a vector each."""
+
+    name: str
+    facts: Facts
+    metric: str  # "l2" or "cosine": the space of `vectors`
+    ids: np.ndarray  # (n,)
+    vectors: np.ndarray  # (n, d); of length 1 under cosine
+    columns: dict[str, list[Any]]
+    missing: int  # rows that are not here: without a vector or, under cosine, with a zero one
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """Row numbers by id."""
+        return {value: place for place, value in enumerate(self.ids.tolist())}
+
+    @property
+    def search_metric(self) -> str:
+        """The metric of searches; "ip" for items that `read_items` took as L2 with `may_harm`."""
+        return "ip" if self.facts.metric == "ip" and self.metric == "l2" else self.metric
+
+    def take(self, mask: np.ndarray) -> "IndexItems":
+        """Return the items where a mask is true."""
+        ids, vectors, columns, _ = Batch(self.ids, self.vectors, self.columns).take(mask)
+        return replace(self, ids=ids, vectors=vectors, columns=columns)
+
+    def labeled(self, label: str) -> "IndexItems":
+        """Return the items that have a class."""
+        known = has_label(self.columns[label])
+        if not known.any():
+            raise StoreError(f"no item of {self.name} has a value in the column {label!r}.")
+        return self if known.all() else self.take(known)
+
+    def comparable(self, queries: np.ndarray) -> np.ndarray:
+        """Return queries in the space and precision of the items."""
+        check_queries(queries, self.vectors.shape[1], self.name)
+        queries = np.asarray(queries, dtype=self.vectors.dtype)
+        return unit(queries) if self.metric == "cosine" else queries
+
+    # ‖x − z‖² = ‖x‖² + 1 − 2 ⟨x, z⟩ where ‖z‖ = 1: by L2 such items have the order that they have by cosine
+    def in_space(self, metric: str) -> "IndexItems":
+        """Return the items in the space of another metric that gives the same answers; else StoreError."""
+        if metric == self.metric:
+            return self
+        if metric != "cosine" or not are_unit(self.vectors):
+            raise StoreError(
+                f"{self.name} compares by {self.metric}, the model is for {metric}. Fit one for this metric."
+            )
+        return replace(self, metric=metric, vectors=unit(self.vectors))
+
+    def moved(self, model: Repair) -> np.ndarray:
+        """Return the vectors moved by a model, in its space; StoreError where it is for other vectors."""
+        check_dimension(model, self.vectors.shape[1], self.name)
+        labels = None if model.label is None else self.columns[model.label]
+        return model.move(self.in_space(model.metric).vectors, self.ids.tolist(), labels)
+
+    def about(self) -> dict[str, Any]:
+        """Return what a model keeps of its data: enough to recognise the same data later."""
+        sample = self.vectors[:: max(1, len(self.vectors) // 1000)]
+        return {
+            "source": self.name,
+            "count": len(self.ids),
+            "dimension": int(self.vectors.shape[1]),
+            "metric": self.metric,
+            "fingerprint": fingerprint_of(len(self.vectors), sample),
+        }
+
+
+def fingerprint_of(n: int, sample: np.ndarray) -> str:
+    """Return a hash that identifies n vectors, of which every (n // 1000)th is given."""
+    digest = hashlib.sha256(str((n, sample.shape[1])).encode())
+    digest.update(np.ascontiguousarray(sample).tobytes())
+    return digest.hexdigest()
+
+
+def read_items(
+    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, may_harm: bool = False
+) -> IndexItems:
+    """Read all items of a store; StoreError where it was moved, or where moving would harm.
+
+    With `may_harm`, inner product of any vectors is allowed: they are moved as under L2, to show the harm.
+    """
+    facts = store.facts()
+    check_original(store, facts)
+    ids, X, values, _ = read_rows(store, columns, progress=progress, count=facts.count)
+    has_vector = ~np.isnan(X).any(axis=1)
+    if not np.isfinite(X[has_vector]).all():
+        raise StoreError(f"{store.name} has vectors with infinite numbers. Repair or remove these rows.")
+    metric = space_of(facts.metric, X[has_vector], store.name, may_harm)
+    if metric == "cosine":
+        has_vector &= X.any(axis=1)  # a zero vector has no direction
+        X = unit(X)
+    whole = IndexItems(store.name, facts, metric, ids, X, values, 0)
+    return whole if has_vector.all() else replace(whole.take(has_vector), missing=int((~has_vector).sum()))
+
+
+def read_rows(
+    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, count: int | None = None
+) -> Batch:
+    """Read all rows of a store as one batch; StoreError where there are none. `count` is for the progress."""
+    batches = []
+    with progress_bar(progress, count, unit=" rows", desc="read") as bar:
+        for batch in store.batches(columns):
+            batches.append(batch._replace(rows=None))  # which may be large
+            bar.update(len(batch.ids))
+    if not batches:
+        raise StoreError(f"{store.name} is empty.")
+    return Batch(
+        np.concatenate([batch.ids for batch in batches]),
+        np.concatenate([batch.vectors for batch in batches]),
+        {name: [value for batch in batches for value in batch.columns[name]] for name in columns},
+    )
+
+
+def check_original(store: Store, facts: Facts) -> str:
+    """Return the metric of a store; StoreError where it was moved already or is not exact."""
+    mark = store.mark()
+    if mark is not None:
+        since = ""
+        if mark.changed:
+            since = f", and changed since (if rebuilt from the originals, remove {store.name}.hubless.json)"
+        promoted = "" if mark.original is None else "roll back first, or "
+        raise StoreError(
+            f"{store.name} is already moved, by model {mark.model[:12]}{since}. Nothing is moved twice: "
+            f"{promoted}give the original, {mark.original or mark.source}."
+        )
+    if not facts.is_exact:
+        raise StoreError(
+            f"{store.name} ({facts.kind}) keeps its vectors quantised: what it returns is not what was "
+            "stored. Learn from the file of original vectors, move that, and build the index again from it."
+        )
+    return facts.metric or "l2"
+
+
+def text_column(store: Store, name: str | None = None) -> str | None:
+    """Return the column of a store to show: the one that is named, else the first of TEXT_COLUMNS, if any."""
+    columns = store.facts().columns
+    if name is not None and name not in columns:
+        raise StoreError(f"{store.name} has no column {name!r} to show; it has {list(columns)}.")
+    return name or next((column for column in TEXT_COLUMNS if column in columns), None)
+
+
+def check_dimension(model: Repair, dimension: int, name: str) -> None:
+    """Raise a StoreError where items have another dimension than those that a model moves."""
+    if dimension != model.dimension:
+        raise StoreError(f"{name} has vectors of {dimension} columns, the model is for {model.dimension}.")
+
+
+def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
+    """Raise a StoreError where queries have another dimension than items."""
+    if queries.shape[1] != dimension:
+        raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} have {dimension}.")
+
+
+def has_label(labels: Sequence[Any]) -> np.ndarray:
+    """Return whether each value is a label, and not None, "" or NaN; bool (n,)."""
+    return np.array(
+        [value is not None and value != "" and value == value for value in labels],  # nan is not itself
+        dtype=bool,
+    )
+
+
+def as_texts(labels: Sequence[Any]) -> np.ndarray:
+    """Return labels as texts, so that the 7 of a table equals the "7" of a file; (n,), objects."""
+    texts = np.empty(len(labels), dtype=object)
+    texts[:] = ["" if value is None else label_text(value) for value in labels]
+    return texts
+
+
+def are_unit(X: np.ndarray) -> bool:
+    """Return whether all rows have length 1, up to the rounding of half precision."""
+    return bool((np.abs(np.linalg.norm(X, axis=1) - 1) <= UNIT).all())
+
+
+def space_of(metric: str | None, X: np.ndarray, name: str, may_harm: bool = False) -> str:
+    """Return the space that items are moved in: "l2" or "cosine", also for inner products of unit vectors.
+
+    StoreError for those of other lengths, as moving would lose answers; "l2" with `may_harm`.
+    """
+    if metric != "ip":
+        return metric or "l2"
+    if are_unit(X):
+        return "cosine"
+    if not may_harm:
+        norms = np.linalg.norm(X, axis=1)
+        raise StoreError(
+            f"{name} compares by inner product, and has lengths from {norms.min():.3g} to {norms.max():.3g}. "
+            "Moved vectors are shorter and lose answers: use L2 or cosine, or bring them to length 1."
+        )
+    return "l2"
+
+
+# --- arguments: stores and models by name or as objects; queries; the name of the moved copy ----------------
+
+
+Source: TypeAlias = str | os.PathLike[str] | Store
+Model: TypeAlias = str | os.PathLike[str] | Repair | Mover
+
+
+def as_store(source: Source) -> Store:
+    """Return a store: as given, or opened by its name."""
+    return source if isinstance(source, Store) else open_store(source)
+
+
+def as_model(model: Any) -> Any:
+    """Return a model of any kind: as given, or loaded from its folder."""
+    return load(model) if isinstance(model, str | os.PathLike) else model
+
+
+def as_repair(model: Model) -> Repair:
+    """Return a model for an index: as given, loaded from its folder, or made of a mover."""
+    loaded = as_model(model)
+    if isinstance(loaded, Mover):
+        return Repair(loaded)
+    if not isinstance(loaded, Repair):
+        start = "got" if loaded is model else f"{model} contains"
+        raise StoreError(f"{start} a {type(loaded).__name__}; a model for an index is made by `hubless fit`.")
+    return loaded
+
+
+def read_queries(queries: Any, columns: Sequence[str] = ()) -> Batch:
+    """Return the queries of an array of shape (n, d), or of a store; StoreError where a vector is missing."""
+    if not isinstance(queries, str | os.PathLike | Store):
+        vectors = np.asarray(queries)
+        return Batch(np.arange(len(vectors)), vectors, {})
+    store = as_store(queries)
+    batch = read_rows(store, columns)
+    if np.isnan(batch.vectors).any():
+        raise StoreError(f"{store.name} has rows without a vector; queries must all have one.")
+    return batch
+
+
+def moved_name(source: str) -> str:
+    """Return a name for the moved items beside the original: a table of the same store, or a file."""
+    if "#" in source:
+        return source.rsplit("#", 1)[1] + "_moved"
+    path = PurePath(source)
+    if path.name in ("", ".."):  # a folder that is not named, such as "."
+        path = Path(source).resolve()
+    return str(path.with_name(f"{path.stem}-moved{path.suffix}"))

@@ -1,0 +1,159 @@
+"""Learn how to move items that are in memory, from their labels or from pairs of queries and items.
+
+Settings are chosen on held-out queries: from labels by `MoveLabeledClassifierCV`, where these are items of
+another fold; from pairs as `selection/from_pairs.py` says.
+"""
+
+from dataclasses import asdict
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
+from ..evaluation import NORMAL, Change, measure_change
+from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
+from ..selection.candidates import movers_in_parts, name, steps
+from ..selection.explain import tried
+from ..selection.from_pairs import (
+    STAY,
+    HeldOutScores,
+    JudgedQueries,
+    K,
+    PairMap,
+    PairSetting,
+    choose_setting,
+    score_held_out,
+)
+from ..selection.grid import MIDDLE
+from ..solve import Penalty
+from ..stores.store import StoreError
+from .index_items import IndexItems, are_unit, as_texts
+from .judgements import Judgements
+from .repair import ItemSteps, Repair
+
+SEEN = 100_000  # ids of items, and of queries, that a model keeps; of more, it keeps none
+
+
+def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", random_state: int = 0) -> Repair:
+    """Choose the mover that answers held-out items best, and fit it to all items that have a label.
+
+    Parameters
+    ----------
+    items : IndexItems with the column `label`
+    label, mover, random_state : as for `fit_index`
+    """
+    items = items.labeled(label)
+    X, y = items.vectors, as_texts(items.columns[label]).astype(str)
+    n_classes = len(set(y.tolist()))
+    if n_classes < 2:
+        raise StoreError(f"column {label!r} has {n_classes} class; two or more are needed to learn.")
+    started = perf_counter()
+    movers = _movers_for(items.metric, mover)
+    chooser = MoveLabeledClassifierCV(mover=movers, lift=False, random_state=random_state).fit(X, y)
+    parts = [step for step in steps(chooser.mover_) if not isinstance(step, Unit)]
+    chosen = clone(parts[0]) if parts else Stay()
+    if isinstance(chosen, MoveLabeled):
+        chosen.set_params(keep_moments=True)
+    chosen.fit(X, y)
+    facts: dict[str, Any] = {
+        "data": items.about(),
+        "learned": {
+            "from": "labels",
+            "column": label,
+            "n": len(y),
+            "classes": n_classes,
+            "mover": name(chosen),
+            "n_neighbors": int(chooser.n_neighbors_),
+            "n_neighbors before": plain_neighbors(chooser) or _plain_neighbors(X, y, random_state),
+            "chosen by": chooser.explain(),
+            "tried": tried(chooser.cv_results_, name(chooser.mover_)),
+            "seconds": perf_counter() - started,
+        },
+        "figures": _label_figures(chooser.cv_results_),
+    }
+    return Repair(chosen, items.metric, label if chosen._uses_labels else None, None, facts)
+
+
+def _movers_for(metric: str, mover: str) -> list[Mover]:
+    """Return the movers that are tried; for "auto", those that add no column and can be learned in parts."""
+    movers = movers_in_parts() if mover == "auto" else [MoveLabeled(alpha) for alpha in MIDDLE]
+    if metric == "l2":
+        return movers
+    movers = [mover for mover in movers if not isinstance(mover, Scale)]
+    return [mover if isinstance(mover, Stay) else Chain([mover, Unit()]) for mover in movers]
+
+
+def _plain_neighbors(X: np.ndarray, y: np.ndarray, random_state: int) -> int:
+    """Return the number of neighbours that is best where items are not moved."""
+    return int(MoveLabeledClassifierCV(mover=Stay(), random_state=random_state).fit(X, y).n_neighbors_)
+
+
+def _label_figures(table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Return the held-out accuracy of not moving, and what the choice adds on the same queries."""
+    stay = np.flatnonzero(table["mover"] == "Stay()")
+    if not len(stay):
+        return []
+    names = ("mean_test_score", "behind_choice", "standard_error", "n_queries")
+    before, gain, error, n = (table[name][stay[0]].item() for name in names)
+    interval = gain - NORMAL * error, gain + NORMAL * error
+    change = Change("accuracy, held out, chosen by it", "all", n, before, before + gain, *interval)
+    return [asdict(change)]
+
+
+def learn_from_pairs(
+    items: IndexItems, judgements: Judgements, *, random_state: int = 0, progress: bool | None = False
+) -> Repair:
+    """Learn the map, and the steps of items that have queries, that answer held-out queries best.
+
+    Items of length 1 keep it: under L2, too, they are learned as under cosine, which has the same neighbours.
+    """
+    if are_unit(items.vectors):
+        items = items.in_space("cosine")
+    started, is_unit = perf_counter(), items.metric == "cosine"
+    queries = JudgedQueries(items.comparable(judgements.queries), judgements.rows(items.places))
+    scores = score_held_out(items.vectors, queries, is_unit, random_state=random_state, progress=progress)
+    chosen, why = choose_setting(scores)
+    pairs = PairMap(queries, items.vectors, is_unit)
+    seen = items.ids[pairs.rows].tolist()
+    mover: Mover = Stay().fit(pairs.z, np.zeros(len(pairs.z)))
+    if chosen.alpha is not None:
+        mover = MoveLabeled(Penalty(chosen.alpha, relative=True), toward="identity", keep_moments=True)
+        mover.fit_pairs(pairs.x, pairs.z)
+    facts = {
+        "data": items.about(),
+        "learned": {
+            "from": "pairs",
+            "n": len(pairs.x),
+            "queries": len(judgements.queries),
+            "items with queries": len(seen),
+            "mover": str(chosen),
+            "chosen by": why,
+            "tried": scores.tried(chosen),
+            "surface": scores.surface(chosen),
+            "seconds": perf_counter() - started,
+            "seen": seen if len(seen) <= SEEN else [],
+            "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
+            "pairs left out": judgements.left_out,
+        },
+        "figures": _pair_figures(scores, chosen),
+    }
+    return Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts)
+
+
+def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, Any]]:
+    """Return the held-out nDCG of not moving and of the choice, for all, seen and unseen items."""
+    parts = [part for part in ("all", "seen", "unseen") if len(scores.of(STAY, part)) > 1]
+    measure = f"nDCG@{K}, held out, chosen by it"
+    return [
+        asdict(measure_change(measure, part, scores.of(STAY, part), scores.of(chosen, part)))
+        for part in parts
+    ]
+
+
+def _steps(pairs: PairMap, items: IndexItems, chosen: PairSetting) -> ItemSteps | None:
+    if not chosen.step:
+        return None
+    goals = pairs.goals(pairs.moved(chosen.alpha, items.vectors))
+    return ItemSteps(items.ids[pairs.rows], goals.astype(np.float32), chosen.step)

@@ -1,0 +1,210 @@
+"""Learn how to move the items of an index: in memory, or block by block, here or on Dask.
+
+Block by block, the mover is chosen on a sample of the items and learned from all of them.
+"""
+
+import os
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from ..neighbors.knn import unit
+from ..outofcore.checkpoints import clear
+from ..outofcore.dask.dask_files import objects_of_store
+from ..outofcore.dask.dask_fit import CHOSEN_ON
+from ..outofcore.dask.engine import cluster
+from ..outofcore.learn import Plan, fit_seen, with_sample
+from ..outofcore.memory import COPIES, budget, rows_to_choose_on
+from ..outofcore.objects import Objects
+from ..outofcore.sampling import Drawn, SampledPairs, check_max_pairs
+from ..outofcore.sources import StoreObjects, check_scratch, facts_of
+from ..outofcore.survey import Survey, survey
+from ..selection.candidates import name
+from ..stores.store import Facts, Store, StoreError
+from .index_items import IndexItems, Source, as_store, check_original, fingerprint_of, read_items, space_of
+from .judgements import match_judgements
+from .learn_in_memory import learn_from_labels, learn_from_pairs
+from .repair import Repair
+
+
+def fit_index(
+    source: Source,
+    *,
+    labels: str | None = None,
+    pairs: str | os.PathLike[str] | None = None,
+    queries: Source | None = None,
+    mover: str = "auto",
+    in_parts: bool | None = None,
+    memory: str | int | None = None,
+    max_pairs: str | int | None = "auto",
+    scratch: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+    dask: str | None = None,
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> Repair:
+    """Learn how to move the items of an index, from their labels or from queries and their answers.
+
+    Parameters are chosen on held-out queries; not moving at all is among the choices.
+
+    Parameters
+    ----------
+    source : name of a store, or Store
+    labels : str, optional
+        Column with the class of each item. Give this, or `pairs` and `queries`.
+    pairs : path, optional
+        Relevance judgements: a table with query-id, corpus-id and score, or TREC's four columns.
+    queries : name of a store, or Store, optional
+        The query vectors that `pairs` names by their ids.
+    mover : "auto" or "ridge"
+        From labels: the best of many movers, or the paper's with λ chosen.
+    in_parts : bool, optional
+        From labels: whether to read the items block by block. By default, where they do not fit in memory or
+        where `memory`, `max_pairs`, `skip_bad` or `dask` is given.
+    memory : int or str, optional
+        Memory limit such as "2GB"; by default half of the memory of this machine.
+    max_pairs : int, "auto" or None
+        Pairs to learn from at most; None for all. "auto" takes all where that is affordable, else a sample.
+    scratch : path, optional
+        Folder for intermediate results, from which an interrupted run resumes; it is cleared at the end.
+    skip_bad : bool
+        Whether to skip parts that cannot be read, and list them in `facts["learned"]["left out"]`.
+    dask : str, optional
+        Address of a running Dask scheduler; "" starts a cluster on this machine.
+    random_state : int
+        Seed of the folds and samples.
+    progress : bool or None
+        Whether to show progress bars; None shows them on a terminal.
+
+    Returns
+    -------
+    model : Repair
+        Save it with `hubless.save`; `model.facts["learned"]` says what was chosen and why.
+    """
+    if (labels is None) == (pairs is None):
+        raise StoreError(
+            "give either the column of classes (labels, --labels) or judgements (pairs, --pairs)."
+        )
+    store, parts = as_store(source), InParts(memory, max_pairs, skip_bad, dask, scratch)
+    if pairs is not None:
+        for option in parts.given():
+            typed = option.replace("_", "-")
+            raise StoreError(f"{option} (--{typed}) is for labels (--labels): pairs are learned in memory.")
+        if queries is None:
+            raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
+        items = read_items(store, progress=progress)
+        judgements = match_judgements(as_store(queries), pairs, items)
+        return learn_from_pairs(items, judgements, random_state=random_state, progress=progress)
+    if memory is not None and dask is not None:
+        raise StoreError("memory (--memory) is for one process: leave it out, as Dask has its own limits.")
+    limit = budget(memory)
+    if in_parts is None:
+        in_parts = parts.given() not in ([], ["scratch"]) or is_large(facts_of(store), limit)
+    if not in_parts:
+        items = read_items(store, [str(labels)], progress=progress)
+        return learn_from_labels(items, str(labels), mover=mover, random_state=random_state)
+    with nullcontext() if dask is None else cluster(dask):
+        parts = parts._replace(memory=limit)
+        return _fit_in_parts(store, str(labels), mover, parts, random_state, progress)
+
+
+class InParts(NamedTuple):
+    """How items are read block by block; parameters of `fit_index`."""
+
+    memory: Any = None
+    max_pairs: Any = "auto"
+    skip_bad: bool = False
+    dask: str | None = None
+    scratch: Any = None
+
+    def given(self) -> list[str]:
+        """Return which of these parameters were given."""
+        return [name for name, default in self._field_defaults.items() if getattr(self, name) != default]
+
+
+# --- block by block -----------------------------------------------------------------------------------------
+
+
+def is_large(facts: Facts, memory: int) -> bool:
+    """Return whether items should be read block by block: learning in memory holds several copies."""
+    return 2 * COPIES * facts.count * facts.dimension * facts.itemsize > memory
+
+
+def _fit_in_parts(
+    store: Store, label: str, mover: str, parts: InParts, seed: int, progress: bool | None
+) -> Repair:
+    """Choose a mover on a sample of the items, and fit it to all; the scratch is cleared at the end."""
+    started, facts = perf_counter(), facts_of(store)
+    metric = check_original(store, facts)
+    prepare = None if metric == "l2" else partial(directions, metric, store.name)
+    scratch = None if parts.scratch is None else Path(parts.scratch).absolute()
+    plan = Plan(check_max_pairs(parts.max_pairs), seed, scratch)
+    if scratch is not None:
+        check_scratch(store, scratch)
+    options: dict[str, Any] = {"skip_bad": parts.skip_bad, "progress": progress}
+    most = CHOSEN_ON
+    if parts.dask is not None:
+        objects: Objects = objects_of_store(store, label, prepare, **options)
+    else:
+        objects = StoreObjects(store, label, parts.memory, prepare, **options)
+        most = rows_to_choose_on(
+            parts.memory, facts.dimension, facts.itemsize, min(most, max(1, facts.count))
+        )
+    seen, no_rows = survey(objects), np.empty((0, facts.dimension))
+    items = IndexItems(store.name, facts, "l2" if metric == "l2" else "cosine", no_rows[:, 0], no_rows, {}, 0)
+    chosen = partial(choose_on_sample, items, label, mover, seed, seen.n)
+    model: Repair = with_sample(objects, seen, most, seed, chosen)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SampledPairs)  # the facts say so
+        fit_seen(model.mover, objects, seen, plan)
+    if scratch is not None:
+        clear(scratch)
+    _note(model, seen, perf_counter() - started)
+    return model
+
+
+def directions(metric: str, name: str, vectors: np.ndarray) -> np.ndarray:
+    """Return vectors of length 1; a zero has no direction, and becomes NaN.
+
+    StoreError where vectors of other lengths than 1 are compared by inner product, which moving would harm.
+    """
+    space_of(metric, vectors[np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)], name)
+    units = unit(vectors)
+    units[~vectors.any(axis=1)] = np.nan
+    return units
+
+
+def choose_on_sample(items: IndexItems, label: str, mover: str, seed: int, n: int, sample: Drawn) -> Repair:
+    """Return the mover that is best on a sample of n items, to be fitted to all; `items` has no rows yet."""
+    X, labels, every_nth = sample
+    items = replace(items, ids=np.arange(len(X)), vectors=X, columns={label: labels.tolist()})
+    model = learn_from_labels(items, label, mover=mover, random_state=seed)
+    model.facts["learned"]["chosen on"] = len(X)
+    model.facts["data"]["fingerprint"] = fingerprint_of(n, every_nth)
+    for figure in model.facts["figures"]:
+        figure["measure"] += f", on a sample of {len(X):,}"
+    return replace(model, mover=clone(model.mover))
+
+
+def _note(model: Repair, seen: Survey, seconds: float) -> None:
+    """Note in a model what it was learned from."""
+    all_pairs = seen.n_pairs(getattr(model.mover, "n_targets", 0))
+    model.facts["data"]["count"] = seen.n
+    model.facts["learned"] |= {
+        "n": seen.n,
+        "classes": len(seen.classes),
+        "mover": name(model.mover),
+        "pairs": model.mover.n_pairs_,
+        "all pairs": all_pairs,
+        "sampled": model.mover.n_pairs_ < all_pairs,
+        "left out": [{"part": part, "why": why} for part, why in seen.skipped],
+        "without a vector or a label": seen.n_missing,
+        "seconds": seconds,
+    }

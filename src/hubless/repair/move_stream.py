@@ -1,0 +1,125 @@
+"""Move a stream of items: JSON lines or an Arrow stream in, the same with moved vectors out."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..stores.arrow_columns import as_column, as_matrix, vector_column
+from ..stores.files.arrow_files import MARK, mark_in
+from ..stores.store import StoreError
+from ..support.imports import need
+from .index_items import Model, as_repair
+
+LINES = 1024  # moved at once
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def move_lines(
+    model: Model,
+    lines: Iterable[str],
+    *,
+    vector: str | None = None,
+    id: str = "id",
+    label: str | None = None,
+) -> Iterator[str]:
+    """Yield JSON objects, one a line, each with its vector moved and the mark of the model.
+
+    Parameters
+    ----------
+    model : folder, Repair or mover
+    lines : iterable of str
+        JSON objects, one a line; empty lines are ignored.
+    vector, id, label : str
+        Fields with the vector, the id and the class; by default "vector", "id" and the one that the model
+        was learned from.
+    """
+    repair = as_repair(model)
+    source, number = iter(lines), 0
+    vector, label = vector or "vector", label or repair.label
+    while batch := list(islice(source, LINES)):
+        texts = [(number + i, line) for i, line in enumerate(batch, 1) if line.strip()]
+        number += len(batch)
+        rows = [_parsed(line, place, vector, repair.dimension) for place, line in texts]
+        if not rows:
+            continue
+        moved = repair.move(
+            np.array([row[vector] for row in rows], dtype=np.float32),
+            [row.get(id) for row in rows],
+            None if label is None else [row.get(label) for row in rows],
+        )
+        for row, new in zip(rows, moved, strict=True):
+            yield json.dumps({**row, vector: new.tolist(), MARK: repair.hash[:12]}, ensure_ascii=False)
+
+
+def _parsed(line: str, place: int, vector: str, dimension: int) -> dict[str, Any]:
+    """Return the object of a line; StoreError where it has no vector, or one that is moved already."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise StoreError(f"line {place} is not JSON: {error}") from error
+    if not isinstance(row, dict) or vector not in row:
+        got = line.strip()[:80]
+        raise StoreError(f"line {place} must be an object with {vector!r} (--vector); got {got}")
+    if MARK in row:
+        raise StoreError(f"line {place} is already moved, by model {row[MARK]}. Nothing is moved twice.")
+    values = row[vector]
+    is_list = isinstance(values, list) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= LARGEST for v in values
+    )
+    if not is_list or len(values) != dimension:
+        raise StoreError(f"line {place}: {vector!r} must be a list of {dimension} finite numbers.")
+    return row
+
+
+def move_arrow(
+    model: Model,
+    source: Any,
+    sink: Any,
+    *,
+    vector: str | None = None,
+    id: str = "id",
+    label: str | None = None,
+) -> int:
+    """Move an Arrow IPC stream batch by batch, from a binary file to another; return the number of rows.
+
+    Parameters
+    ----------
+    model : folder, Repair or mover
+    source, sink : binary files
+    vector, id, label : str
+        Columns with the vectors, the ids and the classes; by default the only column of vectors, "id" and
+        the one that the model was learned from.
+    """
+    pa, repair = need("pyarrow", "files"), as_repair(model)
+    label, count = label or repair.label, 0
+    with pa.ipc.open_stream(source) as reader:
+        schema = reader.schema
+        mark = mark_in(schema, "the stream")
+        if mark is not None:
+            raise StoreError(
+                f"the stream is already moved, by model {mark.model[:12]}. Nothing is moved twice."
+            )
+        name = vector_column(schema, vector, "the stream")
+        if repair.label is not None and label not in schema.names:
+            raise StoreError(f"the model needs the column {label!r}; the stream has {schema.names}.")
+        place = schema.names.index(name)
+        marked = schema.with_metadata({**(schema.metadata or {}), MARK: repair.hash[:12]})
+        writer = pa.ipc.new_stream(sink, marked)
+        for batch in reader:
+            vectors = as_matrix(batch.column(place), repair.dimension, "the stream")
+            if np.isinf(vectors).any():
+                raise StoreError(
+                    f"a vector after row {count:,} of the stream has infinite numbers. Repair or remove it."
+                )
+            ids = batch.column(id).to_pylist() if id in schema.names else [None] * batch.num_rows
+            labels = None if repair.label is None else batch.column(label).to_pylist()
+            moved = repair.move(vectors, ids, labels)
+            column = as_column(moved, schema.field(name).type)
+            columns = [column if i == place else other for i, other in enumerate(batch.columns)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=marked))
+            count += batch.num_rows
+        writer.close()  # writes the end mark, which only a complete stream may have
+    return count

@@ -1,0 +1,126 @@
+"""Show what queries would find after the move, from the index as it is: fetch items, move and rank them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..neighbors.knn import unit
+from ..stores.store import Batch, Store, StoreError
+from .apply import check_movable
+from .defaults import FETCHED
+from .index_items import Model, Source, as_repair, as_store, check_queries, read_queries
+from .repair import Repair
+
+SHOWN = 3  # queries, where no rows are given
+WIDTH = 50  # characters of an item
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One query: the nearest items now, and after the move."""
+
+    query: Any
+    before: list[dict[str, Any]]  # id, distance, text
+    after: list[dict[str, Any]]  # the same, and "was": the rank before
+
+    def __str__(self) -> str:
+        lines = [f"query {self.query}", f"      {'now':<{WIDTH}}  after"]
+        for rank, (old, new) in enumerate(zip(self.before, self.after, strict=True), 1):
+            came = "" if new["was"] == rank else f"(was {new['was']})"
+            lines.append(f"{rank:>4}  {_line(old):<{WIDTH}}  {_line(new)} {came}")
+        return "\n".join(lines)
+
+
+def _line(item: dict[str, Any]) -> str:
+    text = "" if item.get("text") is None else f" {item['text']}"
+    whole = f"{item['id']}{text}".replace("\n", " ")
+    return whole if len(whole) <= WIDTH else whole[: WIDTH - 1] + "…"
+
+
+def preview_index(
+    model: Model,
+    source: Source,
+    queries: Any = None,
+    *,
+    rows: Sequence[int] | None = None,
+    like: Sequence[Any] | None = None,
+    k: int = 10,
+    fetched: int = FETCHED,
+    text: str | None = None,
+) -> list[Preview]:
+    """Show what queries find now and would find after the move; nothing is written.
+
+    Parameters
+    ----------
+    model : folder, Repair or mover
+    source : name of a store, or Store
+    queries : array of shape (n, d), name of a store, or Store, optional
+        Give these, or `like`.
+    rows : sequence of int, optional
+        Which queries, by their numbers from 0; by default the first three.
+    like : sequence of ids, optional
+        Use the vectors of these items as queries.
+    k : int
+        Answers to show.
+    fetched : int
+        Items that are fetched from the index per query and ranked again; no others are considered.
+    text : str, optional
+        Column to show.
+    """
+    repair, store = as_repair(model), as_store(source)
+    if (queries is None) == (like is None):
+        raise StoreError("give queries (--queries SOURCE) or ids of items to use as queries (--like ID).")
+    chosen = _rows_of(read_queries(queries), rows) if like is None else _items_as_queries(store, like)
+    facts, vectors = store.facts(), np.asarray(chosen.vectors, dtype=np.float32)
+    check_movable(repair, store, facts, batches=[])
+    check_queries(vectors, facts.dimension, store.name)
+    columns = [name for name in (text, repair.label) if name is not None]
+    batches = [
+        store.fetch([i for i in row if i is not None], columns)
+        for row in store.search(vectors, min(max(fetched, k), facts.count)).tolist()
+    ]
+    check_movable(repair, store, facts, batches=batches)
+    return [
+        _preview(repair, name, query, batch, k, text)
+        for name, query, batch in zip(chosen.ids.tolist(), vectors, batches, strict=True)
+    ]
+
+
+def _items_as_queries(store: Store, ids: Sequence[Any]) -> Batch:
+    """Return items of a store; ids that were typed may be numbers there."""
+    kinds = {type(value) for value in next(iter(store.ids()), np.empty(0)).tolist()}
+    ids = [int(value) if int in kinds and str(value).lstrip("-").isdigit() else value for value in ids]
+    batch = store.fetch(ids)
+    if len(batch.ids) != len(ids):
+        missing = sorted({*map(str, ids)} - {*map(str, batch.ids.tolist())})
+        raise StoreError(f"{store.name} has no items with the ids {', '.join(missing)}.")
+    return batch
+
+
+def _rows_of(queries: Batch, rows: Sequence[int] | None) -> Batch:
+    n = len(queries.vectors)
+    rows = list(rows or range(min(SHOWN, n)))
+    if max(rows) >= n or min(rows) < 0:
+        raise StoreError(f"there are {n} queries, numbered from 0; got rows {rows}.")
+    return Batch(queries.ids[rows], queries.vectors[rows], {})
+
+
+def _preview(model: Repair, name: Any, query: np.ndarray, batch: Batch, k: int, text: str | None) -> Preview:
+    """Rank the items that were fetched for a query, nearest first, before and after the move."""
+    stored, moved = batch.vectors, model.move_batch(batch)
+    if model.metric == "cosine":
+        stored, query = unit(stored), unit(query[None])[0]
+    before, after = (np.linalg.norm(X.astype(np.float64) - query, axis=1) for X in (stored, moved))
+    ids, texts = batch.ids.tolist(), [None] * len(batch.ids) if text is None else batch.columns[text]
+
+    def item(i: int, distances: np.ndarray) -> dict[str, Any]:
+        return {"id": ids[i], "distance": float(distances[i]), "text": texts[i]}
+
+    order = np.argsort(after, kind="stable")[:k].tolist()
+    return Preview(
+        name,
+        [item(i, before) for i in range(min(k, len(ids)))],
+        [{**item(i, after), "was": i + 1} for i in order],
+    )

@@ -1,0 +1,44 @@
+"""The share of true neighbours that an approximate index finds, before and after a move.
+
+Items that were moved close together are harder to tell apart for an approximate index. Where that costs
+answers, the index should search more widely.
+"""
+
+import numpy as np
+
+from ..neighbors.knn import exhaustive
+from ..stores.store import Batch, Store
+from .index_items import read_rows
+
+K, QUERIES, ROWS = 10, 100, 100_000  # neighbours, items used as queries, rows that are read at most
+LOST = 0.02  # recall that may be lost without a note
+
+
+# |answers ∩ true neighbours| / k
+def recall(store: Store, queries: np.ndarray, metric: str, rows: Batch | None = None) -> float:
+    """Return the share of the true neighbours that the index of a store finds; `rows` are all of its rows."""
+    ids, vectors, *_ = read_rows(store) if rows is None else rows
+    truth = ids[exhaustive(queries, vectors, K, metric)].tolist()
+    answers = store.search(queries, K).tolist()
+    shared = [len({*near} & {*answer}) for near, answer in zip(truth, answers, strict=True)]
+    return sum(shared) / sum(map(len, truth))
+
+
+def compare_recall(blue: Store, green: Store) -> list[str]:
+    """Return a note where the moved index finds fewer of the true neighbours than the original does."""
+    facts = green.facts()
+    metric = facts.metric or "l2"
+    if facts.index.startswith("exhaustive") or not K < facts.count <= ROWS:
+        return []
+    rows = read_rows(blue)
+    queries = rows.vectors[np.isfinite(rows.vectors).all(axis=1)]
+    if not len(queries):
+        return []
+    queries = queries[np.random.default_rng(0).permutation(len(queries))[:QUERIES]]
+    before, after = recall(blue, queries, metric, rows), recall(green, queries, metric)
+    if after >= before - LOST:
+        return []
+    return [
+        f"the moved index ({facts.index}) finds {after:.1%} of the true neighbours, the original "
+        f"{before:.1%}. Let it search more (efSearch, ef_search, nprobe) or build a larger graph first."
+    ]

@@ -1,0 +1,237 @@
+"""The report of an index: learn or load a model, search with queries before and after, and write the page."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..evaluation import Evaluation
+from ..repair.evaluate import AnsweredQueries, Truth, answer_index, try_index
+from ..repair.index_items import Source, as_store, moved_name, text_column
+from ..selection.candidates import name
+from ..stores.store import Store, StoreError
+from .atlas import check_atlas
+from .choice import choice_of_repair, with_surface
+from .details import Captions
+from .figures import matrix_of
+from .map_layout import Drawing
+from .page import check_page
+from .report import ModelDescription, Report, make_report
+from .summary import NOT_ADVISED, UNIT_FIRST, advises_moving
+
+
+class Named(NamedTuple):
+    """How the stores are named on a command line; a page shows commands for them."""
+
+    source: str = ""  # by default the name that was given, or that of the store
+    options: Sequence[str] = ()  # such as ["--items", "items.csv"]
+    queries: str | None = None
+    query_options: Sequence[str] = ()
+    pairs: str = ""  # the file of relevance judgements
+
+
+class WrittenReport(NamedTuple):
+    """A page that was written."""
+
+    report: Report
+    files: dict[str, Any]  # "page", "bytes", and "parquet" with the "command" that opens it
+
+
+def report_index(
+    source: Source,
+    *,
+    model: Any = None,
+    labels: str | None = None,
+    pairs: str | os.PathLike[str] | None = None,
+    queries: Source | None = None,
+    query_labels: str | None = None,
+    k: int | None = None,
+    text: str | None = None,
+    query_text: str | None = None,
+    image: str | None = None,
+    layout: str = "pca",
+    max_points: int = 10_000,
+    named: Named | None = None,
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> Report:
+    """Return the report of an index: its hubs, and what moving changes.
+
+    Without a model, a quarter of the items (or of the judged queries) is held out, the rest is learned from,
+    and the report shows what that changes for those held out; with labels and queries, all items are learned
+    from and these queries are asked.
+
+    Parameters
+    ----------
+    source : name of a store, or Store
+    model : folder, Repair or mover, optional
+        Measure it with `queries` that it was not learned from.
+    labels : str, optional
+        Column with the class of each item. Give this or `pairs`.
+    pairs : path, optional
+        Relevance judgements of the queries: a table with query-id, corpus-id and score.
+    queries : name of a store, or Store, optional
+    query_labels : str, optional
+        Column with the class of each query; by default the same as `labels`.
+    k : int, optional
+        Answers that count, by default 10; from labels, neighbours that vote, by default those chosen.
+    text, query_text, image : str, optional
+        Columns to show: texts of items and queries, and paths of pictures of items.
+    layout : "pca", "tsne" or "umap"
+        Layout of the map.
+    max_points : int
+        Items on the map at most.
+    named : Named, optional
+        How the stores are named in the commands of the page.
+    random_state : int
+        Seed of what is held out and drawn.
+    progress : bool or None
+        Whether to show progress bars; None shows them on a terminal.
+    """
+    drawing, truth = Drawing(layout, max_points, random_state), Truth(labels, pairs, query_labels, k)
+    store, query_store = as_store(source), None if queries is None else as_store(queries)
+    item_text, query_text = text_column(store, text), _query_text(query_store or store, text, query_text)
+    shown = [column for column in (item_text, image) if column is not None]
+    if model is None:
+        answered = try_index(
+            store, query_store, truth, columns=shown, random_state=random_state, progress=progress
+        )
+    elif query_store is None:
+        raise StoreError(
+            "a model (--model) needs queries that it was not learned from: queries, --queries SOURCE. "
+            "Without a model, some items are held out as queries."
+        )
+    else:
+        answered = answer_index(model, store, query_store, truth, columns=shown, progress=progress)
+    captions = Captions(
+        answered.items.ids.tolist(),
+        answered.query_ids,
+        None if item_text is None else answered.items.columns[item_text],
+        _texts_of_queries(query_store or store, answered.query_ids, query_text),
+        None if image is None else answered.items.columns[image],
+        _title(store.name),
+    )
+    typed = named or Named()
+    query_name = None if query_store is None else _name(typed.queries, queries, query_store)
+    names = typed._replace(
+        source=_name(typed.source, source, store),
+        queries=query_name,
+        pairs="" if pairs is None else os.fspath(pairs),
+    )
+    folder = os.fspath(model) if isinstance(model, str | os.PathLike) else None
+    return make_report(answered.evaluation, captions, _describe(answered, names, folder), drawing)
+
+
+def write_index_report(
+    source: Source, page: str | os.PathLike[str], *, parquet: Any = None, **options: Any
+) -> WrittenReport:
+    """Write the page of an index, and a table where one is wanted.
+
+    ValueError, before any work, where a file exists that is not from hubless.
+
+    Parameters
+    ----------
+    source : name of a store, or Store
+    page : path
+        The HTML file.
+    parquet : path, optional
+        A table for embedding-atlas.
+    **options : as for `report_index`
+    """
+    check_page(Path(page).expanduser())
+    if parquet is not None and check_atlas(parquet).resolve() == Path(page).expanduser().resolve():
+        raise StoreError(f"the page and the table cannot both be {page}. Give them different names.")
+    report = report_index(source, **options)
+    saved = report.save(page)
+    files: dict[str, Any] = {"page": str(saved), "bytes": saved.stat().st_size}
+    if parquet is not None:
+        files |= {"parquet": str(parquet), "command": report.atlas(parquet)}
+    return WrittenReport(report, files)
+
+
+def _query_text(queries: Store, text: str | None, query_text: str | None) -> str | None:
+    """Return the column of queries to show: the one that is named, else that of the items, if any."""
+    same = text if text in queries.facts().columns else None
+    return text_column(queries, query_text or same)
+
+
+def _texts_of_queries(queries: Store, ids: Sequence[Any], column: str | None) -> list[Any] | None:
+    if column is None:
+        return None
+    batch = queries.fetch([*ids], [column])
+    by_id = dict(zip(batch.ids.tolist(), batch.columns[column], strict=True))
+    return [by_id.get(value) for value in ids]
+
+
+def _title(name: str) -> str:
+    """Return the last part of a name: a file without its folders, a table without its server."""
+    return re.split(r"[/\\#]", name.rstrip("/"))[-1] or name
+
+
+def _name(typed: str | None, given: Source | None, store: Store) -> str:
+    """Return how a page names a store: as it was typed, or an address without a password."""
+    text = typed or (os.fspath(given) if isinstance(given, str | os.PathLike) else store.name)
+    return store.name if "://" in text else text
+
+
+def _describe(answered: AnsweredQueries, names: Named, folder: str | None) -> ModelDescription:
+    """Return what the page says of the model."""
+    model, evaluation = answered.model, answered.evaluation
+    answers, learned = evaluation.answers, model.facts.get("learned", {})
+    choice = choice_of_repair(learned)
+    if answers.labels is not None:
+        choice = with_surface(choice, answers.stored.before, answers.labels, model.mover, answers.ks.after)
+    return ModelDescription(
+        str(learned.get("mover") or name(model.mover)),
+        matrix_of(model.mover),
+        choice,
+        _apply(evaluation, learned, names, folder),
+        _provenance(answered, names),
+    )
+
+
+def _apply(
+    evaluation: Evaluation, learned: dict[str, Any], names: Named, folder: str | None
+) -> dict[str, Any]:
+    """Return the commands that build, switch and switch back; none where moving does harm."""
+    if evaluation.answers.metric == "ip":
+        return {"words": f"Do not move these items as they are. {UNIT_FIRST}"}
+    if not advises_moving(evaluation):
+        return {"words": NOT_ADVISED}
+    source = shlex.join([names.source, *names.options])
+    model, moved = shlex.quote(folder or "model"), shlex.quote(moved_name(names.source))
+    steps = {
+        "Build the moved index beside the original, which is only read": f"apply {model} {source} -o {moved}",
+        "Switch from the original to the moved index": f"promote {source} {moved}",
+    }
+    if folder is None:
+        truth = ["--labels", str(learned.get("column"))]
+        if names.pairs:
+            truth = ["--pairs", names.pairs, "--queries", str(names.queries), *names.query_options]
+        steps = {"Learn from all items": f"fit {source} {shlex.join(truth)} -o {model}", **steps}
+    return {
+        "words": "Queries are unchanged, and the original index serves until you switch.",
+        "steps": [_step(title, command) for title, command in steps.items()],
+        "undo": [_step("Serve the original again", f"rollback {source}")],
+    }
+
+
+def _step(title: str, command: str) -> dict[str, str]:
+    return {"title": title, "code": f"hubless {command}", "language": "sh"}
+
+
+def _provenance(answered: AnsweredQueries, names: Named) -> list[tuple[str, str]]:
+    items, learned = answered.items, answered.model.facts.get("learned", {})
+    data, facts = items.about(), items.facts
+    count, fingerprint = f"{data['count']:,} × {data['dimension']}", data["fingerprint"][:16]
+    return [
+        ("source", names.source),
+        ("queries", names.queries or "held out of the source"),
+        ("kind", f"{facts.kind}, {facts.index}"),
+        ("stored vectors", f"{count}, fingerprint {fingerprint}…"),
+        ("metric", str(facts.metric or "unknown; l2 is assumed")),
+        ("model", answered.model.hash[:16] + "…"),
+        ("learned from", f"{learned['n']:,} {learned['from']}" if "from" in learned else "unknown"),
+    ]

@@ -1,0 +1,309 @@
+"""Saved models: a folder with config.json, model.safetensors (the learned arrays) and README.md, a card."""
+
+import hashlib
+import html
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from ..arrays.inputs import check_count
+from ..classifier import MovedNeighbors
+from ..movers import Mover
+from ..support.text import short
+from ..support.version import __version__
+from ..support.writing import new_folder
+from .state import describe, restore
+from .untrusted import check_header, kind_of, left_behind, parse_json, read_file
+from .values import check_names, class_named, expect
+
+FORMAT, FORMAT_VERSION = "hubless model", 1
+FILES = CONFIG, ARRAYS, CARD = "config.json", "model.safetensors", "README.md"
+KEYS = ("format", "format_version", "versions", "sha256", "dimension", "metric", "fingerprint", "model")
+LIBRARIES = ("hubless", "numpy", "python", "safetensors", "scikit-learn")
+MOST_CONFIG = 64 << 20  # bytes of config.json
+REFUSALS = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError),
+    SafetensorError,
+)
+
+
+def save(model: Any, folder: str | os.PathLike[str]) -> None:
+    """Save a fitted model as a folder, which `load` reads.
+
+    Parameters
+    ----------
+    model : a fitted mover, classifier or other estimator of hubless, or a Repair of an index
+        Of any array library and on any device. Not Regress, whose regressor could be anything.
+    folder : path
+        A new or an empty folder, or one with a saved model, which is replaced at the end or not at all.
+
+    Notes
+    -----
+    Settings of `set_output` and of metadata routing are not saved, nor is `device`.
+
+    Everything is on the disk before the folder gets its name, so a full disk, a killed process or a power cut
+    leaves the old model or the new one. A killed process may leave a hidden folder beside it, `.NAME.*.part`,
+    which can be removed; killed between two renames, it leaves the old model as `.NAME.*.old`, and `load`
+    says so.
+
+    Examples
+    --------
+    >>> import hubless, tempfile
+    >>> from hubless.movers import Shrink
+    >>> mover = Shrink(0.5).fit([[0.0], [4.0], [9.0]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hubless.save(mover, folder)
+    ...     hubless.load(folder).move([[1.0]], ["b"]).tolist()
+    [[5.0]]
+    """
+    folder = Path(folder).expanduser().resolve()
+    config, arrays = _describe(model)
+    rows = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # safetensors needs that
+    _check_loadable(_text(config, "0" * 64), rows)
+    _check_replaceable(folder)
+    with new_folder(folder, replace=True) as part:
+        (part / CARD).write_text(card(model), encoding="utf-8")
+        try:
+            safetensors.numpy.save_file(rows, part / ARRAYS)
+        except SafetensorError as error:
+            raise OSError(f"{part / ARRAYS} could not be written: {error}") from error
+        shutil.copymode(part / CARD, part / ARRAYS)  # safetensors makes a file that only its owner can read
+        with (part / ARRAYS).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        (part / CONFIG).write_text(_text(config, digest), encoding="utf-8")
+
+
+def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int = 4 << 30) -> Any:
+    """Load the model saved in a folder: it moves, answers and transforms as the saved one, bit for bit.
+
+    Parameters
+    ----------
+    folder : path
+        A folder that `save` wrote. It may be untrusted: loading it runs no code of it.
+    device : str, default="cpu"
+        "cpu" gives a model of NumPy arrays; another, such as "cuda", one of torch tensors there ("cpu:0" on
+        the processor). Where that is not what the model was fitted with, products may differ in the last
+        bits.
+    max_bytes : int, default=4 GiB
+        A larger file of arrays is refused before it is read.
+
+    Examples
+    --------
+    See `save`.
+    """
+    folder = Path(folder).expanduser()
+    check_count("max_bytes", max_bytes)
+    _check_complete(folder)
+    try:
+        config = _checked_config(read_file(folder, CONFIG, MOST_CONFIG))
+        arrays = _read_arrays(folder, config["sha256"], max_bytes)
+        return _restore(config, arrays, device)
+    except REFUSALS as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"{folder} cannot be loaded: {reason if len(reason) <= 2000 else reason[:2000] + ' …'}. Copy the "
+            "whole folder again from where it was made, or save the model again with this hubless."
+        ) from error
+
+
+def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a fitted model as JSON and arrays; a model that is not an estimator describes itself."""
+    node, arrays = model._describe() if hasattr(model, "_describe") else describe(model)
+    return {**_about(model), "model": node}, arrays
+
+
+def _about(model: Any) -> dict[str, Any]:
+    """Return what a program may want to know about a model without loading it."""
+    return {
+        "dimension": int(getattr(model, "dimension", None) or model.n_features_in_),
+        "metric": getattr(model, "metric", "l2"),
+        "fingerprint": getattr(model, "fingerprint", None),
+    }
+
+
+def _restore(config: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> Any:
+    """Return the model that `_describe` was given, on a device; ValueError for what describes none."""
+    node = config["model"]
+    kind = class_named(node.get("class")) if isinstance(node, dict) else None
+    model = getattr(kind, "_restore", restore)(node, arrays, device)
+    for name, value in _about(model).items():
+        expect(config[name] == value, name, config[name], short(value))
+    return model
+
+
+def _text(config: dict[str, Any], digest: str) -> str:
+    """Return the content of config.json."""
+    known = {"hubless": __version__, "python": platform.python_version()}
+    head = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "versions": {name: known.get(name) or version(name) for name in LIBRARIES},
+        "sha256": {ARRAYS: digest},
+    }
+    return json.dumps({**head, **config}, indent=1) + "\n"
+
+
+def _check_loadable(text: str, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse to write what `load` would refuse to read, as it may replace a good model."""
+    if len(text) > MOST_CONFIG:
+        raise ValueError(f"{CONFIG} would have {len(text)} bytes; at most {MOST_CONFIG} are read.")
+    try:
+        _restore(_checked_config(text), arrays, "cpu")
+    except REFUSALS as error:
+        raise ValueError(f"it cannot be saved, as it could not be loaded again: {error}") from error
+
+
+def _check_complete(folder: Path) -> None:
+    """Refuse a folder that does not exist or lacks a file."""
+    for path in (folder / CONFIG, folder / ARRAYS):
+        if (problem := kind_of(path)) is not None:
+            left = left_behind(folder, (CONFIG, ARRAYS))
+            hint = f" An interrupted save left the old model in {left}: rename that." if left else ""
+            raise FileNotFoundError(
+                f"{path} is {problem}. Give the folder that hubless.save wrote, with {CONFIG} and {ARRAYS} "
+                f"in it.{hint}"
+            )
+
+
+def _checked_config(text: str | bytes) -> dict[str, Any]:
+    """Return what config.json holds; ValueError where its format is not the one that is read here."""
+    config = parse_json(text)
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ValueError(f'{CONFIG} is not one of a saved model: it has no "format": "{FORMAT}".')
+    written, versions = config.get("format_version"), config.get("versions")
+    if type(written) is not int or written != FORMAT_VERSION:
+        wrote = versions.get("hubless") if isinstance(versions, dict) else None
+        raise ValueError(
+            f"its format_version is {short(written)}, this hubless reads {FORMAT_VERSION}: install hubless "
+            f"{short(wrote)}, which wrote it."
+        )
+    check_names(config, KEYS, CONFIG)
+    check_names(versions, LIBRARIES, "versions")
+    for name, value in config["versions"].items():
+        expect(isinstance(value, str), f"the version of {name}", value, "a text")
+    return config
+
+
+def _read_arrays(folder: Path, digests: Any, max_bytes: int) -> dict[str, np.ndarray]:
+    """Return the learned arrays; the file is read once, so what is used is what was checked."""
+    check_names(digests, [ARRAYS], "sha256")
+    content = read_file(folder, ARRAYS, max_bytes, "; where you trust it, give a larger max_bytes")
+    if (got := hashlib.sha256(content).hexdigest()) != digests[ARRAYS]:
+        raise ValueError(
+            f"{ARRAYS} is damaged or of another model: sha256 {got}, expected {short(digests[ARRAYS])}."
+        )
+    check_header(content, ARRAYS)
+    return safetensors.numpy.load(content)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace anything but a saved model."""
+    held = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if (held and not _is_model(folder, held)) or (folder.exists() and not folder.is_dir()):
+        what = f"a folder with {', '.join(held[:5])}" if held else "a file"
+        raise FileExistsError(
+            f"{folder} is {what}, not just a saved model, and is not changed. Give a new or an empty folder."
+        )
+
+
+def _is_model(folder: Path, held: list[str]) -> bool:
+    if not set(held) <= set(FILES) or CONFIG not in held or any(kind_of(folder / name) for name in held):
+        return False
+    try:
+        return FORMAT.encode() in read_file(folder, CONFIG, MOST_CONFIG)
+    except ValueError:
+        return False
+
+
+# --- README.md of a saved model: what it is, what it was learned from, how good it is, how to use it ------
+
+
+LONGEST = 1000  # characters of a text that is not ours
+
+
+def card(model: Any) -> str:
+    """Return README.md, in Markdown."""
+    # a model that is no estimator describes itself
+    parts = model._card() if hasattr(model, "_card") else [*heading(model, model), *_how_to_use(model)]
+    end = "`config.json` has its parameters, `model.safetensors` what it learned."
+    return "\n\n".join([*parts, f"{end} Loading runs no code of this folder."]) + "\n"
+
+
+def escape(text: Any) -> str:
+    """Return a text of others as one line that is shown as it is: no markup, no link, no end of a cell."""
+    line = " ".join(str(text).split())
+    line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+    return re.sub(r"([\\`*_{}\[\]()#+!|~:@])", r"\\\1", html.escape(line, quote=False))
+
+
+def heading(model: Any, shown: Any) -> list[str]:
+    """Return the title, the first line of the docstring, and the model as Python shows it."""
+    code = repr(shown)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    return [
+        f"# {type(model).__name__}",
+        (type(model).__doc__ or "").strip().splitlines()[0],
+        f"{fence}\n{code}\n{fence}",
+        f"Saved by hubless {__version__}, for objects of {shown.n_features_in_} columns.",
+    ]
+
+
+def python_code(*lines: str) -> str:
+    """Return a block of Python that imports hubless."""
+    return "\n".join(["```python", "import hubless", "", *lines, "```"])
+
+
+def _how_to_use(model: Any) -> list[str]:
+    if isinstance(model, Mover):
+        return _use_mover(model)
+    if isinstance(model, MovedNeighbors):
+        return [
+            *([escape(model.explain())] if hasattr(model, "explain") else []),
+            f"It holds {model.moved_.shape[0]} moved objects and answers with them:",
+            python_code(
+                'model = hubless.load("path/to/this/folder")',
+                "classes = model.predict(queries)",
+                "stored = model.moved_  # for an index of yours, which is searched with queries as they are",
+            ),
+        ]
+    code = python_code('model = hubless.load("path/to/this/folder")', "transformed = model.transform(X)")
+    return ["Load it as a transformer of scikit-learn:", code]
+
+
+def _use_mover(mover: Mover) -> list[str]:
+    unmoved = "as they are"
+    if mover.space_.floor is not None:
+        unmoved += ", with a 0 in the additional column that moved objects have"
+    arguments, classes = ("Z, y", ", and their classes") if mover._uses_labels else ("Z", "")
+    return [
+        "Load it, store the moved objects in an index that compares by Euclidean distance, and search that "
+        f"index with queries {unmoved}:",
+        python_code(
+            'mover = hubless.load("path/to/this/folder")',
+            f"stored = mover.move({arguments})  # objects, one per row{classes}",
+            f"unmoved = mover.transform(queries)  # {unmoved}",
+        ),
+    ]
+
+
+def table_row(cells: Iterable[str]) -> str:
+    """Return a row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def shown_value(value: Any) -> str:
+    """Return a number or a text for a table; an empty text for what is not known."""
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.4g}" if np.isfinite(value) else ""
+    return escape("" if value is None else value)

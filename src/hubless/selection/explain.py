@@ -1,0 +1,91 @@
+"""What a race tried and chose: a table, rows for a page, and a few sentences."""
+
+from typing import Any
+
+import numpy as np
+
+from ..movers import MoveLabeled
+from .candidates import name
+from .folds import share_error, tried_row
+from .race import TO_MOVE, Race, Trial
+
+
+def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
+    """Return the trials as columns, those with the most queries and then the best first."""
+    rows = sorted(race.trials, key=lambda trial: (-trial.n_queries, -trial.score, trial.number))
+    apart = [trial.behind(choice) for trial in rows]
+    return {
+        "mover": np.array([name(trial.mover) for trial in rows]),
+        "n_neighbors": np.array([trial.n_neighbors for trial in rows]),
+        "n_steps": np.array([len(trial.steps) for trial in rows]),
+        "n_queries": np.array([trial.n_queries for trial in rows]),
+        "mean_test_score": np.array([trial.score if not trial.error else np.nan for trial in rows]),
+        "behind_choice": np.array([mean for mean, _ in apart]),
+        "standard_error": np.array([error for _, error in apart]),
+        "seconds": np.array([trial.seconds for trial in rows]),
+        "error": np.array([trial.error for trial in rows]),
+    }
+
+
+def tried(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
+    """Return the rows of such a table as plain data for a page; the error is that of the score itself."""
+    scores, n = table["mean_test_score"], table["n_queries"]
+    errors = share_error(scores, n)
+    return [
+        tried_row(
+            str(table["mover"][i]),
+            scores[i],
+            errors[i],
+            n[i],
+            chosen=str(table["mover"][i]) == chosen,
+            k=int(table["n_neighbors"][i]),
+            seconds=float(table["seconds"][i]),
+            why_not=str(table["error"][i]),
+        )
+        for i in range(len(scores))
+    ]
+
+
+def explain(race: Race, choice: Trial) -> str:
+    """Say what was chosen, and why, in a few sentences."""
+    plural = "s" * (choice.n_neighbors > 1)
+    sentences = [
+        f"{name(choice.mover)} with {choice.n_neighbors} neighbour{plural}: {choice.score:.1%} of "
+        f"{choice.n_queries} held-out queries are answered correctly.",
+        _against_best(race, choice),
+        *_against_rivals(race, choice),
+    ]
+    n_tried = len(race.trials)
+    given_up = sum(trial.n_queries < race.first_round and not trial.error for trial in race.trials)
+    settings = "1 setting was" if n_tried == 1 else f"{n_tried} settings were"
+    were = "was" if given_up == 1 else "were"
+    sentences.append(f"{settings} tried in {race.seconds:.1f} s; {given_up} {were} given up early.")
+    if failed := sum(bool(trial.error) for trial in race.trials):
+        sentences.append(f"{failed} could not be learned; cv_results_ says why.")
+    if race.is_out_of_time():
+        sentences.append(f"The race ended at the limit of {race.max_seconds:g} s.")
+    return " ".join(sentences)
+
+
+def _against_best(race: Race, choice: Trial) -> str:
+    best = race.best()
+    if choice.number == best.number:
+        return "It is the most accurate; no simpler setting is within one standard error of it."
+    behind, error = choice.behind(best)
+    near = "one standard error" if choice.steps else f"{TO_MOVE:g} standard errors"
+    return (
+        f"It is the simplest setting within {near} (one is {error:.2%}) of the most accurate, "
+        f"{name(best.mover)}, which answers {behind:.2%} more."
+    )
+
+
+def _against_rivals(race: Race, choice: Trial) -> list[str]:
+    """Return a sentence each on not moving and on the paper's mover, where they were tried and not chosen."""
+    sentences = []
+    for title, kinds in (("Not moving at all", ()), ("The paper's ridge", (MoveLabeled,))):
+        alike = [trial for trial in race.trials if tuple(type(step) for step in trial.steps) == kinds]
+        alike = [trial for trial in alike if not trial.error]
+        if alike and choice.number not in {trial.number for trial in alike}:
+            rival = max(alike, key=lambda trial: trial.score)
+            sentences.append(f"{title}: {rival.score:.1%} of {rival.n_queries}.")
+    return sentences

@@ -1,0 +1,84 @@
+"""What stores of all kinds check and refuse in the same way; for the authors of stores."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..support.locks import Locked, locked
+from .kinds import METRICS
+from .store import Mark, Store, StoreError
+
+
+def check_metric(metric: str | None) -> None:
+    """Refuse a metric that is unknown."""
+    if metric not in (None, *METRICS):
+        raise StoreError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+
+
+def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse columns that a store does not have."""
+    for column in requested:
+        if column not in known:
+            raise StoreError(f"{name} has no column {column!r}; it has {', '.join(known) or 'none'}.")
+
+
+def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> str:
+    """Return the column of vectors: the requested one, or the only one; StoreError where there is none."""
+    if requested is None and len(known) == 1:
+        return known[0]
+    if requested is not None and requested in known:
+        return requested
+    has = f"{len(known) or 'no'} columns" if requested is None else f"no column {requested!r}"
+    advice = f"Name one with --vector: {', '.join(known)}"
+    if not known:
+        advice = "A vector is a row or a list of floating-point numbers, and all have one length"
+    elif list(known) == [""]:
+        advice = "Its vectors have no name: leave out --vector"
+    raise StoreError(f"{name} has {has} of vectors that can be moved. {advice}.")
+
+
+@contextmanager
+def path_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a path; StoreError where another process does."""
+    try:
+        with locked(path):
+            yield
+    except Locked as error:
+        raise StoreError(str(error)) from error
+
+
+def changed_since(blue: str, green: str) -> StoreError:
+    """Return the error for a blue store that is not what green was made from."""
+    return StoreError(f"{blue} changed since {green} was made. Apply again, then promote.")
+
+
+def check_unchanged(blue: Store, green: Store) -> Mark:
+    """Return the mark of green; StoreError where it was made from another state of blue."""
+    mark = green.mark()
+    if mark is None or mark.state != blue.state():
+        raise changed_since(blue.name, green.name)
+    return mark
+
+
+def check_promoted(name: str, mark: Mark | None) -> Mark:
+    """Return the mark of a store that serves a moved copy; StoreError where there is none."""
+    if mark is None or mark.original is None:
+        raise StoreError(f"{name} does not serve a moved copy: there is nothing to roll back.")
+    return mark
+
+
+def pad_ids(rows: Sequence[Sequence[Any]], k: int) -> np.ndarray:
+    """Return the ids for each query as an array of k columns, padded with None; int64 if all are integers."""
+    padded = np.full((len(rows), k), None, dtype=object)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = list(row)
+    all_integers = all(isinstance(value, int | np.integer) for value in padded.flat)
+    return padded.astype(np.int64) if all_integers else padded
+
+
+def as_float(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors in the precision to compute with: float64 stays, anything else becomes float32."""
+    return np.asarray(vectors, dtype=np.float64 if vectors.dtype == np.float64 else np.float32)

@@ -1,0 +1,1 @@
+"""Vectors in files and folders of files."""

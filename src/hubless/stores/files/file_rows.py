@@ -1,0 +1,168 @@
+"""Rows of a file by their number, with columns of the file itself or of a table of items beside it."""
+
+import csv
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...support.imports import need
+from ...support.mapping import give_back
+from ..store import Columns, Facts, StoreError
+
+Where: TypeAlias = slice | np.ndarray  # consecutive rows, or row numbers
+Reader: TypeAlias = Callable[[Any], Any]  # from a Where to values of these rows
+
+
+@dataclass
+class FileRows:
+    """An open file: rows by number."""
+
+    facts: Facts
+    vectors: Reader  # (n, d)
+    columns: dict[str, Reader] = field(default_factory=dict)  # by name
+    in_order: bool = True  # whether rows are in the order in which they were put in
+
+
+def numbers_of(where: Where) -> np.ndarray:
+    """Return row numbers, (n,)."""
+    return np.arange(where.start, where.stop) if isinstance(where, slice) else np.asarray(where)
+
+
+def as_ids(values: Sequence[Any], name: str) -> np.ndarray:
+    """Return ids as an array of int64, or of texts; StoreError where two are equal or one is missing."""
+    if any(value is None for value in values):
+        raise StoreError(f"{name} has rows without an id. Name a column in which every row has one (--id).")
+    is_whole = all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values)
+    if is_whole and all(-(2**63) <= value < 2**63 for value in values):
+        ids = np.asarray(values, dtype=np.int64)
+    else:
+        ids = np.array([str(value) for value in values] + [None], dtype=object)[:-1]
+    n_doubled = len(ids) - len(set(ids.tolist()))
+    if n_doubled:
+        raise StoreError(
+            f"{name} has {n_doubled} ids that an earlier row has too. Name a column of unique ids (--id)."
+        )
+    return ids
+
+
+def picker(values: Any) -> Reader:
+    """Return a function from a slice or row numbers to the values of a list or an array."""
+    if isinstance(values, np.ndarray):
+
+        def pick(where: Where) -> list[Any]:
+            picked: list[Any] = values[where].tolist()
+            give_back(values)
+            return picked
+
+        return pick
+    return lambda where: values[where] if isinstance(where, slice) else [values[i] for i in where]
+
+
+def attach(rows: FileRows, items: Columns, id: str | None, name: str) -> None:
+    """Give rows the columns of a table of items: by id where both have ids, else row by row."""
+    columns, count, key = dict(items), rows.facts.count, id or "id"
+    if "id" in rows.columns and key in columns:
+        places = {str(value): place for place, value in enumerate(columns.pop(key))}
+        ids = [str(value) for value in rows.columns["id"](slice(0, count))]
+        missing = [value for value in ids if value not in places]
+        if missing:
+            raise StoreError(
+                f"{len(missing)} of {count} ids of {name} are not in the column {key!r} of the items, for "
+                f"example {missing[0]}."
+            )
+        order = [places[value] for value in ids]
+        columns = {other: [values[i] for i in order] for other, values in columns.items()}
+        rows.columns[key] = rows.columns["id"]
+    elif not rows.in_order:
+        raise StoreError(f"{name} keeps no order: give a table of items (--items) with a column of its ids.")
+    elif len(next(iter(columns.values()))) != count:
+        raise StoreError(
+            f"the table of items has {len(next(iter(columns.values())))} rows, {name} has {count}. Give one "
+            "row per item, in the same order."
+        )
+    rows.columns |= {other: picker(values) for other, values in columns.items()}
+
+
+# --- tables of items ---------------------------------------------------------------------------------------
+
+
+def read_table(path: str | os.PathLike[str]) -> Columns:
+    """Read a table: CSV or TSV with a header, JSON, JSON lines, Parquet; or labels, as .npy or one a line."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise StoreError(f"{file} does not exist. Give a table: CSV, TSV, JSON, JSON lines, Parquet or .npy.")
+    try:
+        columns = READERS.get(file.suffix.lower(), _lines)(file)
+    except (UnicodeDecodeError, csv.Error, EOFError, ValueError, RecursionError) as error:
+        raise StoreError(f"{file} cannot be read as {file.suffix or 'text'}: {error}") from error
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) != 1:
+        raise StoreError(f"{file} has columns of {sorted(lengths)} rows; all must have the same number.")
+    return columns
+
+
+def _csv(file: Path) -> Columns:
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        csv.field_size_limit(1 << 30)
+        rows = csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+        names = next(rows, [])
+        values = [row for row in rows if row]  # without blank lines
+    uneven = [i for i, row in enumerate(values, 2) if len(row) != len(names)]
+    if uneven:
+        raise ValueError(
+            f"row {uneven[0]} (the header is row 1) has not as many fields as the header {names}"
+        )
+    return {name: [row[i] for row in values] for i, name in enumerate(names)}
+
+
+def _json(file: Path) -> Columns:
+    """Read a list of ids, a list of objects, or an object of lists."""
+    content = json.loads(file.read_text(encoding="utf-8-sig"))
+    if isinstance(content, dict) and content and all(isinstance(value, list) for value in content.values()):
+        return content
+    if not isinstance(content, list) or not content:
+        raise ValueError("expected a list of ids or of objects, or an object of lists")
+    return _records(content) if isinstance(content[0], dict) else {"id": content}
+
+
+def _json_lines(file: Path) -> Columns:
+    with file.open(encoding="utf-8-sig") as lines:
+        return _records([json.loads(line) for line in lines if line.strip()])
+
+
+def _records(rows: list[Any]) -> Columns:
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise ValueError('expected objects such as {"id": 7, "text": "…"}')
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _parquet(file: Path) -> Columns:
+    table = need("pyarrow.parquet", "files").read_table(file)
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def _npy(file: Path) -> Columns:
+    labels = np.load(file, mmap_mode="r", allow_pickle=False)
+    if labels.ndim != 1:
+        raise ValueError(f"expected one label per item; got an array of shape {labels.shape}")
+    return {"label": labels}
+
+
+def _lines(file: Path) -> Columns:
+    return {"label": file.read_text(encoding="utf-8").splitlines()}
+
+
+READERS = {
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".json": _json,
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+    ".npy": _npy,
+}

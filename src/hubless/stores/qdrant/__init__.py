@@ -1,0 +1,1 @@
+"""Collections of Qdrant: a server, a local folder, or Qdrant Edge."""

@@ -1,0 +1,1 @@
+"""Shared by all other rooms: atomic writes, locks, optional packages, progress bars, text."""

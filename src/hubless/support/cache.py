@@ -1,0 +1,31 @@
+"""Arrays kept in a file for a later run; a damaged file counts as missing."""
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from .writing import new_file
+
+# what NumPy raises for a damaged .npz file; the error for an unknown compression is a RuntimeError
+DAMAGED = (EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
+
+
+def save_arrays(path: Path, **arrays: np.ndarray) -> None:
+    """Save arrays for `load_arrays`; a file that cannot be written is silently left out."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new_file(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for an array
+
+
+def load_arrays(path: Path, names: Sequence[str]) -> list[np.ndarray] | None:
+    """Return arrays saved by `save_arrays`; None where the file is missing or damaged."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return [arrays[name] for name in names]
+    except (OSError, *DAMAGED):
+        return None

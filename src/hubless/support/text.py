@@ -1,0 +1,34 @@
+"""Values as text: JSON for programs, short forms for messages."""
+
+import math
+import reprlib
+from typing import Any
+
+
+def as_json(value: Any) -> Any:
+    """Return a value in the types of JSON; infinities and NaN become null, unknown types become text."""
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def encodable(text: str, encoding: str = "utf-8") -> str:
+    """Return a text with a question mark for what cannot be encoded: in UTF-8, lone surrogates."""
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+_REPR = reprlib.Repr()
+_REPR.maxlist = _REPR.maxdict = _REPR.maxtuple = 40
+_REPR.maxstring = _REPR.maxother = 300
+_REPR.maxlevel = 4
+
+
+def short(value: Any) -> str:
+    """Return a value as text for a message, shortened where it is long."""
+    return _REPR.repr(value)
