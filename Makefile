@@ -1,17 +1,28 @@
-# Two commands do all the set-up they need: `make demo` and `make test`. Tests of the page run in Chromium, which
-# `make browser` installs where it may; without it they are skipped, and say so.
+# Two commands do all the set-up they need: `make demo` and `make test`. The fast suite needs under 1 GB of
+# packages and 4 minutes on 2 cores; `make test-all` adds torch, every store and a browser.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 BENCH ?= .venv-bench
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# as many workers as cores, with one BLAS thread each (tests/conftest.py)
+PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
+FULL = torch or services or browser or faults or slow
 
-.PHONY: demo test lint types format browser web bench clean
+.PHONY: demo test test-more test-all lint types format browser web bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hubless demo --report demo.html
 
-test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+test: $(VENV)/installed-test
+	$(PYTEST) -m "not ($(FULL))"
+
+# the tests that `make test` leaves out
+test-more: $(VENV)/installed-test-all
+	$(PYTEST) -m "$(FULL)"
+
+test-all: $(VENV)/installed-test-all
+	$(PYTEST)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -44,15 +55,16 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PIP) -e .
 	touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/installed-%: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[$*]'
 	touch $@ $(VENV)/installed
 
-# An environment of its own, since metric-learn does not run on today's scikit-learn. pylmnn's metadata asks for
-# what it does not need; without it, its place in the results says that it is not there.
+# A separate environment, since metric-learn does not run on today's scikit-learn. pylmnn is installed without
+# the packages that its metadata requires, which it does not need; if that fails, the results say that it is
+# missing.
 $(BENCH)/installed: pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench,plot]' \

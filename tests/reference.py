@@ -6,27 +6,39 @@ from collections import Counter
 import numpy as np
 
 
+def plain(points):
+    """Numbers as lists of Python floats, which loops read fastest."""
+    return np.asarray(points, dtype=float).tolist()
+
+
 def distance(x, z):
-    return math.sqrt(math.fsum((float(a) - float(b)) ** 2 for a, b in zip(x, z, strict=True)))
+    return list_distance(plain(x), plain(z))
+
+
+def list_distance(x, z):
+    """The distance of two lists of floats."""
+    return math.sqrt(math.fsum([(a - b) ** 2 for a, b in zip(x, z, strict=True)]))
 
 
 def nearest(queries, objects, k, exclude_self=False):
+    queries, objects = plain(queries), plain(objects)
     distances, indices = [], []
     for q, x in enumerate(queries):
-        found = sorted(
-            (distance(x, z), i) for i, z in enumerate(objects) if not (exclude_self and i == q)
+        near = sorted(
+            (list_distance(x, z), i) for i, z in enumerate(objects) if not (exclude_self and i == q)
         )  # tuples: by distance, then by index
-        distances.append([pair[0] for pair in found[:k]])
-        indices.append([pair[1] for pair in found[:k]])
+        distances.append([pair[0] for pair in near[:k]])
+        indices.append([pair[1] for pair in near[:k]])
     return np.array(distances), np.array(indices)
 
 
 def targets(X, y, n_targets):
+    X, y = plain(X), np.asarray(y).tolist()
     rows = []
     for i, x in enumerate(X):
-        others = sorted((distance(x, z), j) for j, z in enumerate(X) if y[j] == y[i] and j != i)
-        found = [j for _, j in others[:n_targets]]
-        rows.append(found + [-1] * (n_targets - len(found)))
+        others = sorted((list_distance(x, z), j) for j, z in enumerate(X) if y[j] == y[i] and j != i)
+        near = [j for _, j in others[:n_targets]]
+        rows.append(near + [-1] * (n_targets - len(near)))
     return np.array(rows)
 
 
@@ -139,8 +151,7 @@ def busiest_share(counts):
 def classify(X, y, queries, k, alpha, n_targets=1, center=True):
     """Move-labeled from end to end; y holds class numbers."""
     mu = X.mean(axis=0) if center else np.zeros(X.shape[1])
-    found = targets(X, y, n_targets)
-    index = pairs(found)
+    index = pairs(targets(X, y, n_targets))
     A, K = moments(np.array([X[i] - mu for i, _ in index]), np.array([X[j] - mu for _, j in index]))
     moved = move(X, solve(A, K, alpha), mu)
     _, neighbors = nearest(queries, moved, k)
@@ -149,25 +160,25 @@ def classify(X, y, queries, k, alpha, n_targets=1, center=True):
 
 def lmnn_loss(X, y, target_rows, push, L):
     """Weinberger & Saul's objective, term by term."""
-    Z = [L @ x for x in X]
+    Z = plain([L @ x for x in X])
     total = 0.0
     for i, row in enumerate(target_rows):
         for j in (j for j in row if j >= 0):
-            pull = distance(Z[i], Z[j]) ** 2
+            pull = list_distance(Z[i], Z[j]) ** 2
             total += (1 - push) * pull
             for other in range(len(Z)):
                 if y[other] != y[i]:
-                    total += push * max(0.0, 1 + pull - distance(Z[i], Z[other]) ** 2)
+                    total += push * max(0.0, 1 + pull - list_distance(Z[i], Z[other]) ** 2)
     return total
 
 
 def nca_objective(X, y, L):
     """Goldberger et al.'s objective, pair by pair."""
-    Z = [L @ x for x in X]
+    Z = plain([L @ x for x in X])
     total = 0.0
     for i in range(len(Z)):
         others = [j for j in range(len(Z)) if j != i]
-        squared = {j: distance(Z[i], Z[j]) ** 2 for j in others}
+        squared = {j: list_distance(Z[i], Z[j]) ** 2 for j in others}
         weights = {j: math.exp(min(squared.values()) - squared[j]) for j in others}
         total += sum(weights[j] for j in others if y[j] == y[i]) / sum(weights.values())
     return total
@@ -181,8 +192,8 @@ def class_means(X, y, weights=None):
     weights = np.ones(len(X)) if weights is None else weights
     means = {}
     for c in sorted(set(np.asarray(y).tolist())):
-        own = [i for i in range(len(X)) if y[i] == c]
-        means[c] = sum(weights[i] * X[i] for i in own) / sum(weights[i] for i in own)
+        members = [i for i in range(len(X)) if y[i] == c]
+        means[c] = sum(weights[i] * X[i] for i in members) / sum(weights[i] for i in members)
     return means
 
 
@@ -191,28 +202,34 @@ def total_mean(X, weights=None):
     return sum(w * x for w, x in zip(weights, X, strict=True)) / sum(weights)
 
 
-def scale(X, g, weights=None, later=None):
-    mu = total_mean(X, weights)
+def stay(X, y, sample_weight=None, later=None):
+    return X if later is None else later[0]
+
+
+def scale(X, y, g, sample_weight=None, later=None):
+    mu = total_mean(X, sample_weight)
     return np.array([mu + g * (z - mu) for z in (X if later is None else later[0])])
 
 
-def unit(Z):
+def unit(X, y, sample_weight=None, later=None):
+    Z = X if later is None else later[0]
     return np.array([z / np.sqrt(sum(value**2 for value in z)) if any(z) else z for z in Z])
 
 
-def shrink(X, y, step, weights=None, later=None):
-    means = class_means(X, y, weights)
+def shrink(X, y, step, sample_weight=None, later=None):
+    means = class_means(X, y, sample_weight)
     Z, classes = (X, y) if later is None else later
     return np.array([(1 - step) * z + step * means[c] for z, c in zip(Z, classes, strict=True)])
 
 
-def smooth(X, y, m, weights="uniform", step=None, later=None):
+def smooth(X, y, n_neighbors, weights="uniform", step=None, sample_weight=None, later=None):
+    """Weights of objects are ignored: a neighbour counts by its distance alone."""
     Z, classes = (X, y) if later is None else later
     moved = []
     for i, (z, c) in enumerate(zip(Z, classes, strict=True)):
         near = sorted(
             (distance(z, X[j]), j) for j in range(len(X)) if y[j] == c and not (later is None and i == j)
-        )[:m]
+        )[:n_neighbors]
         if not near:
             moved.append(z)
             continue
@@ -226,13 +243,20 @@ def smooth(X, y, m, weights="uniform", step=None, later=None):
     return np.array(moved)
 
 
-def move_labeled(X, y, alpha, n_targets=1, weights=None, toward="zero", later=None, found=None):
+def move_labeled(
+    X, y, alpha, n_targets=1, *, center=True, toward="zero", sample_weight=None, later=None, target_rows=None
+):
     """W of min Σ w ‖x − Wz‖² + λ ‖W − B‖², B = 0 or I: (A + λB) (K + λI)⁻¹."""
-    mu = total_mean(X, weights)
-    index = pairs(targets(X, y, n_targets) if found is None else found)
-    x, z = (np.array([X[pair[side]] - mu for pair in index]) for side in (0, 1))
-    W = ridge_toward(x, z, alpha, None if weights is None else [weights[i] for i, _ in index], toward)
-    return move(X if later is None else later[0], W, mu)
+    mu = total_mean(X, sample_weight) if center else np.zeros(X.shape[1])
+    x, z, w = weighted_pairs(X, y, n_targets, sample_weight, target_rows)
+    return move(X if later is None else later[0], ridge_toward(x - mu, z - mu, alpha, w, toward), mu)
+
+
+def weighted_pairs(X, y, n_targets, sample_weight=None, target_rows=None):
+    """Objects, their targets and the weights of the objects; a row per pair."""
+    index = pairs(targets(X, y, n_targets) if target_rows is None else target_rows)
+    w = np.ones(len(X)) if sample_weight is None else sample_weight
+    return np.array([X[i] for i, _ in index]), np.array([X[j] for _, j in index]), [w[i] for i, _ in index]
 
 
 def ridge_toward(x, z, alpha, weights=None, toward="zero"):
@@ -241,15 +265,46 @@ def ridge_toward(x, z, alpha, weights=None, toward="zero"):
     return (A + pull) @ np.linalg.inv(K + alpha * np.eye(len(K)))
 
 
-def label_ridge(X, y, alpha, n_targets=1, keep=1.0, weights=None, later=None):
-    mu, means = total_mean(X, weights), class_means(X, y, weights)
-    index = pairs(targets(X, y, n_targets))
-    x, z = (np.array([X[pair[side]] - means[y[pair[side]]] for pair in index]) for side in (0, 1))
-    W = ridge_toward(x, z, alpha, None if weights is None else [weights[i] for i, _ in index])
+def label_ridge(X, y, alpha, n_targets=1, keep=1.0, sample_weight=None, later=None):
+    mu, means = total_mean(X, sample_weight), class_means(X, y, sample_weight)
+    within = np.array([x - means[c] for x, c in zip(X, y, strict=True)])
+    x, z, w = weighted_pairs(within, y, n_targets, sample_weight, targets(X, y, n_targets))
+    W = ridge_toward(x, z, alpha, w)
     Z, classes = (X, y) if later is None else later
     return np.array(
         [mu + keep * (means[c] - mu) + W @ (row - means[c]) for row, c in zip(Z, classes, strict=True)]
     )
+
+
+def kernel_move(X, y, alpha, n_targets, gamma, n_landmarks, sample_weight=None, later=None):
+    """f of min Σ w ‖(x − z) − f(z)‖² + λ‖f‖² among the functions of the kernel, by its dual."""
+    assert n_landmarks >= len(X), "with fewer landmarks than objects, f is another one"
+    mu = total_mean(X, sample_weight)
+    width = gamma / (2 * mean([distance(row, mu) ** 2 for row in X]))
+    x, z, w = weighted_pairs(X, y, n_targets, sample_weight)
+    penalty = alpha * sum(w) / len(X)  # in mean eigenvalues: the kernel of an object with itself is 1
+    G = np.array([[math.exp(-width * distance(a, b) ** 2) for b in z] for a in z])
+    C = np.linalg.solve(G + penalty * np.diag(1 / np.array(w)), x - z)
+    Z = X if later is None else later[0]
+    return np.array(
+        [q + sum(math.exp(-width * distance(q, b) ** 2) * c for b, c in zip(z, C, strict=True)) for q in Z]
+    )
+
+
+def regress(X, y, regressor, n_targets, sample_weight=None, later=None):
+    """Ridge regression with an intercept from each target to its object."""
+    x, z, w = weighted_pairs(X, y, n_targets, sample_weight)
+    x_mean, z_mean = total_mean(x, w), total_mean(z, w)
+    W = ridge_toward(x - x_mean, z - z_mean, regressor.alpha, w)
+    return np.array([x_mean + W @ (row - z_mean) for row in (X if later is None else later[0])])
+
+
+def chain(X, y, movers, sample_weight=None, later=None):
+    """A Shrink, then a Scale about the mean of the objects before any move."""
+    first, second = movers
+    Z = shrink(X, y, first.step, sample_weight, later)
+    mu = total_mean(X, sample_weight)
+    return np.array([mu + second.g * (z - mu) for z in Z])
 
 
 def scatter_matrix(X, centres, weights=None):
@@ -300,7 +355,7 @@ def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0
     z is L' times an object, shrunk toward its class. `later` holds objects and classes to compare with that
     were not learned from.
     """
-    found, n = targets(X, y, 1), len(X)
+    target_rows, n = targets(X, y, 1), len(X)
     w = np.ones(n) if weights is None else weights
     L = np.eye(X.shape[1]) if L is None else L
     queries, X = queries @ L, X @ L
@@ -312,7 +367,7 @@ def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0
         Z = shrink(X, y, step, w, (later[0] @ L, classes))
         near = [near_spread(z, X, k) for z in Z]
     belief = ridge_beliefs(queries, X, y, alpha, w) if strength else None
-    u = mean([distance(X[i], X[j]) ** 2 for i, j in pairs(found)])
+    u = mean([distance(X[i], X[j]) ** 2 for i, j in pairs(target_rows)])
     table = np.empty((len(queries), len(Z)))
     for q, x in enumerate(queries):
         for i, z in enumerate(Z):
@@ -336,3 +391,25 @@ def ridge_beliefs(queries, X, y, alpha, weights):
         for c in share
     }
     return [{c: share[c] + coef[c] @ (x - mu) for c in share} for x in queries]
+
+
+# Movers with a column: what queries are compared by
+
+
+def balance(X, y, queries, strength, n_neighbors, n_proxies, sample_weight=None, later=None):
+    assert n_proxies >= len(X), "all objects stand for the queries here"
+    return scores(queries, X, y, g=strength, k=n_neighbors, weights=sample_weight, later=later)
+
+
+def steer(X, y, queries, strength, alpha, sample_weight=None, later=None):
+    return scores(queries, X, y, strength=strength, alpha=alpha, weights=sample_weight, later=later)
+
+
+def whiten(X, y, queries, alpha, sample_weight=None, later=None):
+    L = whitener(X, y, alpha, sample_weight)
+    return scores(queries, X, y, L=L, weights=sample_weight, later=later)
+
+
+def denoise(X, y, queries, power, n_targets, whiten, alpha, n_iter, sample_weight=None, later=None):
+    L = denoiser(X, y, power, n_targets, whiten, alpha, n_iter, sample_weight)
+    return scores(queries, X, y, L=L, weights=sample_weight, later=later)

@@ -1,174 +1,295 @@
-"""The shape of the package: imports go upward, two files name torch, files stay readable."""
+"""The shape of the package: rooms in one order, engines in their rooms, files that can be read.
+
+The source is parsed once. What CONTRIBUTING says and a program can check, is checked here.
+"""
 
 import ast
+import re
+import runpy
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
+from statistics import median, quantiles
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "src" / "hubless"
-FILES = sorted(PACKAGE.rglob("*.py"))
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "hubless"
 
-# Each file may import those of earlier rows only; a folder is a row, or rows, of its own.
-ROWS = [
-    {"threads", "progress", "download", "stores.__init__", "stores.store"},
-    {"stores.items", "stores.switch", "stores.points"},
-    {"stores.lancedb_rows", "stores.lancedb_index", "stores.lancedb_versions", "stores.qdrant_connection"},
-    {"stores.pg_catalog", "stores.pg_session"},
-    {"stores.pg_rows", "stores.pg_switch"},
-    {"stores.lancedb", "stores.pgvector", "stores.qdrant", "stores.qdrant_edge"},
-    {"streams"},
-    {"arrays"},
-    {"products", "devices"},
-    {"solve", "datasets"},
-    {"inputs", "ranking"},
-    {"topk"},
-    {"within"},
-    {"neighbors"},
-    {"targets", "vote", "hubness", "theory", "retrieval", "stores.rows"},
-    {"evaluation"},
-    {"stores.file_store"},
-    {"stores.files", "stores.arrow", "stores.faiss"},
-    {"stores.opening"},
-    {"moments"},
-    {"large.__init__", "large.memory", "large.partition", "large.plan", "large.sampling", "large.survey"},
-    {"large.lesson"},
-    {"large.checkpoints"},
-    {"large.stream", "large.tasks"},
-    {"large.sources"},
-    {"large.top", "distributed.engine"},
-    {"distributed.learn"},
-    {"distributed.search", "distributed.files"},
-    {"distributed.classify", "distributed.__init__"},
-    {"movers.linear", "movers.points"},
-    {"movers.mover"},
-    {"movers.again"},
-    {"movers.life"},
-    {
-        "movers.ridge",
-        "movers.prototypes",
-        "movers.bias",
-        "movers.metrics",
-        "movers.regressors",
-        "movers.chain",
-    },
-    {"movers.__init__"},
-    {"large.fit"},
-    {"selection", "candidates", "plain"},
-    {"trial", "state", "model_files"},
-    {"index.__init__", "index.repair"},
-    {"index.collection", "index.hooks", "index.stream"},
-    {"index.pairs"},
-    {"index.doctor", "index.evaluate", "index.held_out", "index.recall", "index.life"},
-    {"index.predict"},
-    {"race"},
-    {"classifier", "transformer", "baselines.mahalanobis"},
-    {"classifier_cv", "baselines.lmnn", "baselines.itml", "baselines.dml_eig"},
-    {"baselines.nca", "index.learn"},
-    {"baselines.__init__", "index.rehearsal", "index.large"},
-    {"report.__init__", "report.shown", "report.places", "report.atlas", "report.choice"},
-    {"report.figures", "report.page"},
-    {"report.details"},
-    {"report.points"},
-    {"report.report"},
-    {"report.compare"},
-    {"report.of_index"},
-    {"estimators", "card"},
-    {"models"},
-    {"model_dir"},
-    {"__init__"},
-    {"index.apply", "index.export"},
-    {"index.preview"},
-    {"paper.__init__", "paper.published"},
-    {"paper.machine", "paper.experiment", "paper.results"},
-    {"paper.contest", "paper.claims", "paper.blocks"},
-    {"paper.reproduce"},
-    {"paper.figures", "paper.reached"},
-    {"paper.standings"},
-    {"paper.tables", "paper.pages", "plot.canvas"},
-    {"plot.curves", "plot.fields"},
-    {"plot.__init__"},
-    {"demo"},
-    {"cli.options"},
-    {"cli.fit_verb", "cli.report_verbs", "cli.switch_verbs", "cli.life_verbs", "cli.paper_verbs"},
-    {"cli.index_verbs"},
-    {"cli.__init__"},
-    {"__main__"},
-]
+# A room imports only from the rooms above it. A folder is a room, and so is a file of the root.
+ROOMS = (
+    "support",
+    "arrays",
+    "neighbors",
+    "targets",
+    "moments",
+    "solve",
+    "hubness",
+    "retrieval",
+    "theory",
+    "evaluation",
+    "movers",
+    "selection",
+    "classifier",
+    "classifier_cv",
+    "move_query",
+    "baselines",
+    "saving",
+    "stores",
+    "outofcore",
+    "repair",
+    "report",
+    "plot",
+    "integrations",
+    "paper",
+    "__init__",
+    "cli",
+    "__main__",
+)
+
+LONGEST_FILE, LONGEST_FUNCTION = 320, 42  # lines; those of a function without its docstring
+FORBIDDEN = {"pickle", "joblib", "dill", "cloudpickle", "marshal", "shelve"}  # they run what they read
+
+# Packages that users may lack, and the only places that may name them; even there they are loaded when used.
+OPTIONAL = {
+    "torch": ("arrays",),
+    "dask": ("outofcore.dask",),
+    "distributed": ("outofcore.dask",),
+    "faiss": ("stores.faiss", "integrations"),
+    "lancedb": ("stores.lancedb",),
+    "psycopg": ("stores.postgres",),
+    "qdrant_client": ("stores.qdrant",),
+    "qdrant_edge": ("stores.qdrant",),
+    "h5py": ("stores.files",),
+    "pyarrow": ("stores", "repair.move_stream", "report"),
+    "pandas": (),
+    "onnx": ("integrations",),
+    "llama_index": ("integrations",),
+    "langchain_core": ("integrations",),
+    "matplotlib": ("plot", "paper.table_figures"),
+    "umap": ("report",),
+}
+# What exists once: a name that may be imported in one place alone.
+ONCE = {
+    "tqdm": ("support.progress",),
+    "fcntl": ("support.locks", "stores.qdrant"),  # Qdrant's own lock is only looked at
+    "importlib": (
+        "support.imports",  # optional packages, and the public names
+        "arrays.devices",  # the engine of an array
+        "saving.values",  # the class of a saved model
+        "stores.opening",  # the store of a name
+    ),
+}
 
 
-def name_of(file):
-    """solve, or paper.tables in a folder."""
+def module_of(file: Path) -> str:
+    """Name a file as Python does: solve, or movers.ridge."""
     return ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
 
 
-KNOWN = {name_of(file) for file in FILES}
+def parsed() -> dict[str, ast.Module]:
+    """Parse every file of the package."""
+    return {module_of(file): ast.parse(file.read_text()) for file in sorted(PACKAGE.rglob("*.py"))}
 
 
-def imported(file):
-    """Names of modules of the package that a file imports."""
-    names = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+def imports_of(name: str, tree: ast.Module, known: set[str]) -> set[str]:
+    """Return the modules of the package that a module imports, at its top or inside functions."""
+    found = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
-            folder = file.relative_to(PACKAGE).parts[: -node.level]
-            base = [*folder, *(node.module.split(".") if node.module else [])]
+            base = [*name.split(".")[: -node.level], *(node.module.split(".") if node.module else [])]
             for alias in node.names:  # a module of a folder, a name in a module, or a name in a folder
                 tried = [".".join([*base, alias.name]), ".".join(base), ".".join([*base, "__init__"])]
-                names.add(next(name for name in tried if name in KNOWN))
-    return names
+                found.add(next(module for module in tried if module in known))
+    return found
 
 
-def imported_packages(file):
-    for node in ast.walk(ast.parse(file.read_text())):
+def room_of(module: str) -> str:
+    """Return the room of a module."""
+    return module.split(".")[0]
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return parsed()
+
+
+@pytest.fixture(scope="module")
+def imports(trees):
+    return {name: imports_of(name, tree, set(trees)) for name, tree in trees.items()}
+
+
+def packages_of(tree):
+    """Packages that a module imports, wherever it does."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield (node.module or "").split(".")[0]
 
 
-def test_every_file_has_its_row():
-    assert set().union(*ROWS) == KNOWN
+def needed_by(tree):
+    """Packages that a module loads by `need`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "need":
+            yield node.args[0].value.split(".")[0]
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_imports_go_upward(file):
-    row = next(i for i, names in enumerate(ROWS) if name_of(file) in names)
-    assert imported(file) <= set().union(*ROWS[:row])
+def is_in(name, places):
+    return any(name == place or name.startswith(f"{place}.") for place in places)
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_nobody_imports_torch_and_only_two_files_name_it(file):
-    assert "torch" not in set(imported_packages(file))  # users without torch import hubless too
-    if file.stem not in ("arrays", "products"):
-        code = ast.unparse(ast.parse(file.read_text()))  # without comments
-        names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-        attributes = {node.attr for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Attribute)}
-        assert not any("torch" in name for name in names | attributes)
+def test_every_module_is_in_a_room(trees):
+    assert {room_of(name) for name in trees} == set(ROOMS)
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_dask_is_named_in_its_folder_alone(file):
-    strings = {
-        node.value
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+def test_a_room_imports_only_from_rooms_above_it(imports):
+    order = {room: place for place, room in enumerate(ROOMS)}
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in imports.items()
+        for other in others
+        if room_of(other) != room_of(name) and order[room_of(other)] > order[room_of(name)]
+    ]
+    assert wrong == []
+
+
+def test_files_do_not_import_each_other_in_a_circle(imports):
+    # the names of a folder are those of its files, which may import each other but not their folder
+    list(TopologicalSorter(imports).static_order())
+
+
+def test_the_page_of_the_design_shows_the_rooms_as_they_are(trees):
+    page_part = runpy.run_path(str(ROOT / "docs" / "rooms.py"))["page_part"]
+    assert page_part(trees) in (ROOT / "docs" / "design.md").read_text(), "run python docs/rooms.py"
+
+
+def test_walks_name_files_and_functions_that_exist(trees):
+    page = (ROOT / "docs" / "design.md").read_text()
+    steps = re.findall(r"`([\w/]+)\.py`, `([\w.]+)`", page)
+    assert len(steps) >= 25
+    for file, function in steps:
+        tree: ast.AST = trees[file.replace("/", ".")]
+        for part in function.split("."):
+            inside = {node.name: node for node in tree.body if hasattr(node, "name")}
+            assert part in inside, f"{file}.py has no {function}"
+            tree = inside[part]
+    lengths = [len(re.findall(r"^\d+\. ", walk, re.MULTILINE)) for walk in page.split("\n### ")[1:]]
+    assert len(lengths) == 4
+    assert max(lengths) <= 10
+
+
+@pytest.mark.slow
+def test_walks_count_the_files_that_are_visited(data_dir):
+    page = ROOT / "docs" / "design.md"
+    walks = runpy.run_path(str(ROOT / "docs" / "walks.py"))
+    assert walks["numbered"](page.read_text(), walks["walks"]()) == page.read_text(), (
+        "run python docs/walks.py --write"
+    )
+
+
+def test_optional_packages_are_loaded_in_their_rooms_and_when_used(trees):
+    for name, tree in trees.items():
+        imported = Counter(packages_of(tree))
+        lines = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        at_top = {package for line in lines for package in packages_of(line)}
+        for package, places in OPTIONAL.items():
+            assert package not in at_top, f"{name} imports {package}, which a user may lack"
+            if not is_in(name, places):
+                assert package not in imported, f"{name} imports {package}"
+                assert package not in set(needed_by(tree)), f"{name} needs {package}"
+
+
+def test_only_arrays_name_torch(trees):
+    for name, tree in trees.items():
+        if room_of(name) != "arrays":
+            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            assert not any("torch" in each for each in names), name
+
+
+def test_what_exists_once_is_imported_once(trees):
+    for name, tree in trees.items():
+        for package, places in ONCE.items():
+            at = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            at |= {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+            assert package not in at or is_in(name, places), f"{name} imports {package}"
+
+
+def test_nothing_unpickles(trees):
+    for name, tree in trees.items():
+        assert not FORBIDDEN & set(packages_of(tree)), name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert node.value.value is False, name
+
+
+def test_only_the_command_line_prints(trees):
+    for name, tree in trees.items():
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+        assert not prints or room_of(name) == "cli", name
+
+
+def test_no_name_stands_for_two_things(trees):
+    files = Counter(name.split(".")[-1] for name in trees)
+    assert [name for name, times in files.items() if times > 1 and name != "__init__"] == []
+    classes = Counter(
+        node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in classes.items() if times > 1] == []
+    assert "utils" not in files
+
+
+def test_files_and_functions_stay_short(trees):
+    lengths = []
+    for name, tree in trees.items():
+        file = PACKAGE / f"{name.replace('.', '/')}.py"
+        assert len(file.read_text().splitlines()) <= LONGEST_FILE, name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                lengths.append(node.end_lineno - node.lineno + 1)
+                has_words = ast.get_docstring(node) and len(node.body) > 1
+                start = node.body[1].lineno if has_words else node.lineno
+                assert node.end_lineno - start <= LONGEST_FUNCTION, f"{name}.{node.name}"
+    assert median(lengths) <= 8
+    assert quantiles(lengths, n=10)[-1] <= 20
+
+
+def public_functions(tree):
+    """Functions and methods that others call, by name."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name, node
+            for inside in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(inside, ast.FunctionDef) and not inside.name.startswith("_"):
+                    yield f"{node.name}.{inside.name}", inside
+
+
+def test_every_public_function_has_a_docstring(trees):
+    # a method that a base class documents needs no words of its own
+    documented = {
+        inside.name
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for inside in node.body
+        if isinstance(inside, ast.FunctionDef) and ast.get_docstring(inside)
     }
-    needed = {"dask.array", "dask.dataframe", "distributed"} & strings
-    assert not {"dask", "distributed"} & set(imported_packages(file))  # users without Dask import all files
-    assert file.parent.name == "distributed" or not needed
+    silent = [
+        f"{module}.{name}"
+        for module, tree in trees.items()
+        for name, node in public_functions(tree)
+        if not ast.get_docstring(node) and not ("." in name and name.split(".")[1] in documented)
+    ]
+    assert silent == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_pickle_and_no_printing_outside_the_command_line(file):
-    assert not {"pickle", "joblib", "dill", "cloudpickle"} & set(imported_packages(file))
-    if file.parent.name != "cli":
-        calls = (node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
-        assert "print" not in {call.id for call in calls if isinstance(call, ast.Name)}
+def test_every_module_says_what_it_is(trees):
+    assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_files_and_functions_stay_short(file):
-    assert len(file.read_text().splitlines()) <= 320
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            start = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
-            assert (node.end_lineno or 0) - start <= 42, node.name
+def test_tests_mirror_the_rooms():
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    tested = {room for room in ROOMS if (PACKAGE / room).is_dir()} - {"support", "arrays"}
+    assert tested <= folders  # those two are tested in core/

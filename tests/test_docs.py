@@ -13,40 +13,46 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from browser import found_browser
-from hubless import cli, demo
+from hubless import cli
+from hubless.paper import demo
+from tests.report.browser import browser_file
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MADE = (
-    "results.md",
-    "movers-results.md",
-    "speed.md",
-    "index-results.md",
-    "scale.md",
-)  # by a command, compared with it
-STORIES = ("index.md", "report.md", "large.md")  # of files and commands
-REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in STORIES)
-ELSEWHERE = ("recipes.md",)  # is run by test_recipes.py
-WITH_CODE = [page for page in PAGES if page.name not in (*MADE, *STORIES, *ELSEWHERE)]
+# made from raw results; the tests of the benchmarks and of the paper make them again
+GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "scale.md")
+WALKTHROUGHS = ("index.md", "report.md", "large.md")  # Python and commands in turn, on files
+REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in WALKTHROUGHS)
+ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+WITH_CODE = [  # devices are torch's
+    pytest.param(page, id=page.name, marks=[pytest.mark.torch] * ("device=" in "".join(python_blocks(page))))
+    for page in PAGES
+    if page.name not in (*GENERATED, *WALKTHROUGHS, *ELSEWHERE)
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_code_on_a_page_runs(page, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks = python_blocks(page)
     assert blocks
     names = {}
     for block in blocks:  # a page is read from its top: later blocks use the names of earlier ones
         exec(compile(block, str(page), "exec"), names)
     shown = capsys.readouterr().out
     assert "skewness" in shown
-    if page.name == "README.md":  # the two accuracies it tells in comments
+    if page.name == "README.md":  # the two accuracies that its comments give
         assert "plain k-NN 0.75" in shown
         assert "hubless    0.89" in shown
 
 
-def write_pairs_and_news():
-    """The files that the page takes for given: documents with claims about them, and new items."""
+def write_pairs_and_new_items():
+    """Write the files that the page assumes: documents with claims about them, and new items."""
     rng = np.random.default_rng(0)
     documents = rng.standard_normal((80, 24)).astype(np.float32)
     answers = rng.integers(0, 80, 60)
@@ -61,12 +67,12 @@ def write_pairs_and_news():
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch):
-    """Runs every block of a page in its order, Python here and commands in a shell; what these print."""
+def run_page(tmp_path, monkeypatch):
+    """Runs every block of a page in order, Python here and commands in a shell; returns what these print."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
-    def tell(page):
+    def run(page):
         names, shown = {}, ""
         for kind, block in re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.DOTALL):
             if kind == "python":
@@ -77,11 +83,11 @@ def told(tmp_path, monkeypatch):
                 shown += done.stdout
         return shown
 
-    return tell
+    return run
 
 
-def test_a_page_is_made_as_the_page_about_it_says(told, capsys):
-    shown = told(LOOK)
+def test_the_steps_of_report_md_write_pages_and_plots(run_page, capsys):
+    shown = run_page(LOOK)
     assert shown.count("page.html (") == 4
     assert "opens with: embedding-atlas points.parquet" in shown
     assert "N10 skewness goes from" in capsys.readouterr().out
@@ -90,27 +96,28 @@ def test_a_page_is_made_as_the_page_about_it_says(told, capsys):
     assert Path("page.html").read_text().startswith("<!doctype html>")
 
 
-def test_an_index_is_repaired_as_the_page_says(told, capsys):
-    write_pairs_and_news()
-    shown = told(REPAIR)
+def test_the_steps_of_index_md_repair_an_index(run_page, capsys):
+    write_pairs_and_new_items()
+    shown = run_page(REPAIR)
     promised = re.search(r"```\n(FAISS Flat.*?)```", REPAIR.read_text(), re.DOTALL)[1]
     assert set(promised.splitlines()) <= set(shown.splitlines())
     assert "index.faiss is the original again" in shown
     assert len(Path("moved.jsonl").read_text().splitlines()) == 3
+    assert len(Path("classes.txt").read_text().splitlines()) == 300
     printed = capsys.readouterr().out
     before, after = (float(value) for value in re.findall(r"right class: ([\d.]+)", printed))
     assert after > before + 0.1
 
 
-def test_more_than_memory_is_learned_from_as_the_page_says(told, capsys):
-    shown = told(LARGE)
-    assert shown.count("learned from 2,496 pairs of 3,000 items") == 4  # parts, a matrix, the rest, Dask
-    assert shown.count("left out: ") == shown.count("4.parquet is not a parquet file") == 1
+def test_the_steps_of_large_md_learn_from_more_than_memory(run_page, capsys):
+    shown = run_page(LARGE)
+    assert shown.count("Learned from 3,000 pairs of 3,000 items.") == 4  # parts, a matrix, the rest, Dask
+    assert shown.count("skipped: ") == shown.count("4.parquet is not a parquet file") == 1
     assert shown.count("3,000 rows, 3,000 written") == 2
     assert not Path("model.scratch").exists()
     printed = capsys.readouterr().out
     before, after, right = (
-        float(value) for value in re.findall(r"(?:before|after|right:) ([\d.]+)", printed)
+        float(value) for value in re.findall(r"(?:before|after|accuracy:) ([\d.]+)", printed)
     )
     assert before > 3 > 1 > after
     assert right > 0.5  # 0.4 without moving
@@ -123,25 +130,20 @@ def test_links_on_a_page_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_on_a_page_make_sense(page):
-    """What they do is tested elsewhere; here, that they are spelled as the tool wants them."""
+def test_commands_on_a_page_can_be_parsed(page):
+    """What they do is tested elsewhere."""
     commands = re.findall(r"^(?:    )?hubless (.*)$", page.read_text(), re.MULTILINE)
-    assert commands or page.name in ("guide.md", "speed.md", "scale.md")
+    assert commands or page.name in ("guide.md", "movers-results.md", "speed.md", "scale.md", "design.md")
     for command in commands:
-        own, *_ = re.split(r"[<>|]", command)  # without what the shell does
-        cli.parser().parse_args(shlex.split(own, comments=True))
+        words, *_ = re.split(r"[<>|]", command)  # without pipes and redirections
+        cli.parser().parse_args(shlex.split(words, comments=True))
 
 
-def test_every_file_is_on_the_map():
-    readme = (ROOT / "README.md").read_text()
-    for file in (ROOT / "src" / "hubless").rglob("[!_]*.py"):
-        assert f"`{file.name}`" in readme
-
-
+@pytest.mark.browser
 def test_pictures_of_a_page_can_be_taken(tmp_path):
-    found_browser()
+    browser_file()
     demo.report("wine").save(tmp_path / "page.html")
-    script = ROOT / "docs" / "screens.py"  # in a process of its own: it starts a browser
+    script = ROOT / "docs" / "screens.py"  # in a separate process: it starts a browser
     subprocess.run([sys.executable, script, tmp_path / "page.html", tmp_path], check=True)
     for name in ("page-summary.png", "page-map.png"):
         with Image.open(tmp_path / name) as taken, Image.open(ROOT / "docs" / name) as committed:

@@ -1,0 +1,181 @@
+"""The table of movers: contenders on tiny data, the committed raw results, and the page made of them."""
+
+import json
+from functools import cache
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from benchmarks import mover_goals, standings
+from benchmarks.__main__ import main
+from benchmarks.movers import ALL, CONTENDERS
+from hubless import MoveLabeledClassifierCV
+from hubless.movers import Stay
+from hubless.paper import datasets
+from hubless.paper.demo import CLOSING
+from hubless.paper.experiment import split_at_random
+from hubless.paper.names import PAPER_DATASETS
+from hubless.paper.reproduce import split_of
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = [ROOT / "benchmarks" / "results" / name for name in ("movers", "paper")]
+DOCUMENTS_AND_IMAGES = ("rcv", "news", "reuters", "tdt", "awa", "cub", "sun", "apy")
+
+
+@cache
+def committed():
+    """The committed cells by folder, data set, dimension, method and split, read without our reader."""
+    result = {}
+    for folder in FOLDERS:
+        for line in (folder / "results.jsonl").read_text().splitlines():
+            cell = json.loads(line)
+            if cell.get("pass") == "cells":
+                result[folder, cell["dataset"], cell["dim"], cell["method"], cell["split"]] = cell
+    return result
+
+
+def raw(dataset, method, field="accuracy", splits=range(4), dim=300):
+    """A field of the committed cells; the movers' folder has priority."""
+    result = []
+    for split in splits:
+        cells = [committed().get((folder, dataset, dim, method, split)) for folder in FOLDERS]
+        entry = next(cell for cell in cells if cell is not None)
+        assert entry["status"] == "done"
+        result.append(entry[field])
+    return result
+
+
+@pytest.fixture(scope="module")
+def split():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = 2 * rng.standard_normal((3, 5))[y] + rng.standard_normal((90, 5))
+    return split_at_random(X, y, 0)
+
+
+@pytest.mark.parametrize("slug", ["auto", *CONTENDERS])
+def test_every_contender_runs_and_is_no_worse_than_chance(slug, split):
+    result = ALL[slug](split, 0)
+    assert result["accuracy"] > 0.6
+    assert (result["skewness"] is None) == (slug in ("svm", "logistic"))
+    assert result["plain_seconds"] > 0
+    assert result["total_seconds"] > 0
+    assert result["chosen"]
+
+
+def test_logistic_regression_is_scikit_learns(split):
+    size = np.sqrt((split.X**2).sum(axis=1).mean())
+    chosen = ALL["logistic"](split, 0)["chosen"]["C"]
+    model = LogisticRegression(C=chosen, max_iter=1000).fit(split.X / size, split.y)
+    expected = model.score(split.queries / size, split.truth)
+    assert ALL["logistic"](split, 0)["accuracy"] == pytest.approx(expected, abs=0.04)
+
+
+def test_the_commands_run_on_tiny_data(tmp_path, capsys, data_dir):
+    results, out = tmp_path / "results", tmp_path / "out"
+    options = ["--datasets", "iris", "--rows", "90", "--splits", "1", "--out", str(results)]
+    methods = ["auto", "shrink", "svm", "nca", "lmnn", "move-labeled", "original-metric"]
+    assert main(["movers", *options, "--methods", *methods]) == 0
+    assert main(["standings", str(results), "--out", str(out)]) == 0
+    page = (out / "movers-results.md").read_text()
+    assert "| auto |" in page
+    assert "linear SVM ‡" in page
+    capsys.readouterr()
+    assert main(["standings", str(results), "--json"]) == 0
+    text = json.loads(capsys.readouterr().out)
+    assert {figure["method"] for figure in text["figures"]} == set(methods)
+
+
+def test_page_is_made_of_the_raw_results(tmp_path):
+    for file in standings.write(FOLDERS, tmp_path):
+        assert file.read_text() == (ROOT / "docs" / file.name).read_text(), (
+            "run: python -m benchmarks standings"
+        )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/movers.md"])
+def test_pages_show_the_raw_results(page):
+    assert standings.summary(standings.collect(FOLDERS)) in (ROOT / page).read_text()
+
+
+def test_short_tables_are_put_below_their_mark(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{standings.MARK}\n\n| old |\n| table |\n\nafter | it\n")
+    assert standings.put_summary(FOLDERS, [page]) == [page]
+    table = standings.summary(standings.collect(FOLDERS))
+    assert page.read_text() == f"before\n{standings.MARK}\n\n{table}\n\nafter | it\n"
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="must have one table below"):
+        standings.put_summary(FOLDERS, [page])
+
+
+def test_figures_are_means_of_the_raw_results():
+    result = standings.collect(FOLDERS).figures("news", "auto", "accuracy")
+    values = raw("news", "auto")
+    assert result.mean == pytest.approx(fmean(values))
+    assert result.error == pytest.approx(stdev(values) / 2)
+
+
+def test_the_whole_table_is_there():
+    cells = standings.collect(FOLDERS).cells
+    wanted = ["auto", *(slug for slug in CONTENDERS if slug not in ("svm", "logistic"))]
+    wanted += ["original-metric", "scale", "move-labeled", "lmnn", "itml", "dml-eig", "nca"]
+    missing = {
+        (dataset, method, split)
+        for dataset in PAPER_DATASETS
+        for method in wanted
+        for split in range(4)
+        if (dataset, method, split) not in cells
+    }
+    assert not missing
+
+
+def test_auto_beats_the_papers_mover():
+    gains = {
+        name: 100 * (fmean(raw(name, "auto")) - fmean(raw(name, "move-labeled")))
+        for name in DOCUMENTS_AND_IMAGES
+    }
+    assert min(gains.values()) >= -0.3
+    assert fmean(gains.values()) >= 2
+
+
+@pytest.mark.parametrize(("name", "target"), mover_goals.TARGETS.items())
+def test_auto_reaches_its_targets(name, target):
+    dim = 1280 if name == "cub" else 300
+    assert round(100 * fmean(raw(name, "auto", dim=dim)), 1) >= target
+
+
+@pytest.mark.parametrize("name", ["ionosphere", "balance-scale", "iris", "wine", "glass"])
+def test_auto_does_no_harm_in_low_dimensions(name):
+    auto, plain = (fmean(raw(name, method, splits=range(20))) for method in ("auto", "original-metric"))
+    assert 100 * (auto - plain) >= -0.5
+
+
+def test_every_goal_is_reached_or_has_its_reason():
+    result = standings.goals(standings.collect(FOLDERS), standings.collect(FOLDERS, 1280))
+    failing = {goal.text for goal in result if not goal.holds}
+    assert failing == set(mover_goals.REASONS)  # a reason for what holds would be stale
+
+
+def test_a_cell_run_again_is_near_the_committed_one(data_dir):
+    split = split_of(datasets.load("ionosphere", 300, data_dir), 0)
+    result = ALL["auto"](split, 0)
+    assert result["accuracy"] == pytest.approx(raw("ionosphere", "auto")[0], abs=0.03)
+
+
+def test_stay_is_scikit_learns_k_nn(data_dir):
+    split = split_of(datasets.load("wine", 300, data_dir), 0)
+    model = MoveLabeledClassifierCV(mover=Stay()).fit(split.X, split.y)
+    plain = KNeighborsClassifier(model.n_neighbors_, algorithm="brute").fit(split.X, split.y)
+    assert model.score(split.queries, split.truth) == pytest.approx(
+        plain.score(split.queries, split.truth), abs=0.02
+    )
+
+
+def test_the_demo_quotes_the_raw_results():
+    text = " ".join(CLOSING.split())
+    assert f"auto lifts accuracy to {100 * fmean(raw('news', 'auto')):.0f} %" in text

@@ -1,0 +1,252 @@
+"""What a page must not claim, show or overwrite."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.datasets import make_blobs
+from sklearn.neighbors import KNeighborsClassifier
+
+import hubless
+from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV, cli, compare
+from hubless.evaluation import BeforeAfter, evaluate_classes
+from hubless.movers import Balance, MoveLabeled, Stay
+from hubless.repair.evaluate import evaluate_labels, evaluate_pairs
+from hubless.repair.index_items import moved_name, read_items
+from hubless.repair.judgements import Judgements
+from hubless.repair.learn_in_memory import learn_from_labels, learn_from_pairs
+from hubless.report.summary import verdict
+from hubless.stores.files.plain_files import NpyFile
+
+
+def blobs(n, d=60, seed=0):
+    X, y = make_blobs(n, d, centers=5, cluster_std=2.5, center_box=(-1, 1), random_state=seed)
+    return X.astype(np.float32), y.astype(str)
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A file of vectors with a table of classes, and queries, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    X, y = blobs(500)
+    np.save("index.npy", X[:400])
+    np.save("queries.npy", X[400:])
+    for name, labels in (("items.json", y[:400]), ("queries.json", y[400:])):
+        (tmp_path / name).write_text(json.dumps({"kind": labels.tolist()}))
+    return ["index.npy", "--metric", "l2", "--items", "items.json", "--labels", "kind"]
+
+
+def run_verb(capsys, *arguments):
+    """Exit code, output and messages of a verb."""
+    code = cli.main([*map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def changed(fixed, broken, stay):
+    """An evaluation with this many queries of one class fixed and broken; the others stay right."""
+    stored = np.array([[0.0], [1.0], [10.0]])
+    labels = np.array(["right", "wrong", "far"])
+    moved = np.array([[0.0], [1.0], [10.0]])
+    values = [1.0] * fixed + [0.0] * broken + [10.0] * stay
+    queries = np.array(values)[:, None]
+    truth = np.array(["right"] * (fixed + broken) + ["far"] * stay)
+    moved[:2] = moved[1::-1]  # the two change places
+    return evaluate_classes(
+        BeforeAfter(stored, moved), BeforeAfter(queries, queries), labels, truth, BeforeAfter(1, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fixed", "broken", "stay"),
+    [(2, 0, 0), (5, 0, 35), (4, 0, 996), (6, 0, 34), (9, 1, 30), (0, 9, 40), (0, 4, 9)],
+)
+def test_few_changed_queries_prove_nothing(fixed, broken, stay):
+    evaluation = changed(fixed, broken, stay)
+    assert (evaluation.fixed, evaluation.broken) == (fixed, broken)
+    is_chance = binomtest(fixed, fixed + broken).pvalue >= 0.05
+    wanted = "no gain" if is_chance else "move" if fixed > broken else "harmful"
+    assert verdict(evaluation)["kind"] == wanted
+
+
+def test_queries_that_are_stored_items_are_reported():
+    X, y = blobs(200)
+    queries = np.concatenate([X[:30], X[:20] + 1])
+    report = compare(MoveLabeledClassifier().fit(X, y), X, y, queries, y[[*range(30), *range(20)]])
+    assert "30 of 50 queries are stored items, and find themselves." in report.figures["summary"]["notes"]
+
+
+def test_pairs_that_were_learned_from_are_reported(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "v.npy", rng.standard_normal((80, 12)).astype(np.float32))
+    items = read_items(NpyFile(tmp_path / "v.npy", metric="l2"))
+    queries = items.vectors[:40] + 0.3 * rng.standard_normal((40, 12)).astype(np.float32)
+    judged = Judgements(queries, [{i: 1.0} for i in range(40)], [f"q{i}" for i in range(40)])
+    model = learn_from_pairs(items, judged.take(np.arange(30)))
+    notes = evaluate_pairs(model, items, judged.take(np.arange(25, 40))).notes
+    assert "The model was learned from 5 of these 15 queries, so the figures are too optimistic." in notes
+    assert evaluate_pairs(model, items, judged.take(np.arange(30, 40))).notes == []
+
+
+def test_items_of_a_cosine_index_that_stay_are_not_called_moved(tmp_path):
+    X, y = blobs(300)
+    np.save(tmp_path / "v.npy", X)
+    (tmp_path / "i.json").write_text(json.dumps({"kind": y.tolist()}))
+    items = read_items(NpyFile(tmp_path / "v.npy", metric="cosine", items=tmp_path / "i.json"), ["kind"])
+    model = learn_from_labels(items, "kind", mover="ridge")
+    model.mover = Stay().fit(items.vectors, y)
+    evaluation = evaluate_labels(model, items, "kind", X[:50] + 1, y[:50])
+    assert verdict(evaluation)["words"] == "The items were not moved."
+
+
+def test_a_baseline_has_its_own_number_of_neighbors(tmp_path):
+    """Also beside the paper's mover, where not to move is not tried."""
+    X, y = blobs(300)
+    np.save(tmp_path / "v.npy", X)
+    (tmp_path / "i.json").write_text(json.dumps({"kind": y.tolist()}))
+    items = read_items(NpyFile(tmp_path / "v.npy", metric="l2", items=tmp_path / "i.json"), ["kind"])
+    plain = MoveLabeledClassifierCV(mover=Stay()).fit(X, y).n_neighbors_
+    for mover in ("auto", "ridge"):
+        learned = learn_from_labels(items, "kind", mover=mover).facts["learned"]
+        assert learned["n_neighbors before"] == plain
+
+
+@pytest.mark.parametrize("mover", [MoveLabeled(), Balance()])  # one adds a column
+def test_code_on_the_page_runs(mover, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = blobs(600)
+    report = compare(MoveLabeledClassifier(1, mover=mover), X[:400], y[:400], X[400:], y[400:])
+    names = {"hubless": hubless, "report": report, "X": X, "Z": X[:3], "classes": y[:3], "queries": X[400:]}
+    steps = report.figures["apply"]["steps"]
+    assert steps
+    for step in steps:
+        exec(step["code"], names)
+    vectors = names.get("vectors", X[400:])
+    plain = KNeighborsClassifier(1, algorithm="brute").fit(names["stored"], y[:400])
+    assert plain.score(vectors, y[400:]) == pytest.approx(
+        report.figures["summary"]["figures"][0]["after"], abs=0.02
+    )
+
+
+def test_better_neighbors_are_reported_where_accuracy_is_level(rng):
+    """Each query finds one more of its class among ten; the vote of one is the same."""
+    stored = np.concatenate([np.zeros((1, 1)), np.full((20, 1), 5.0), np.full((20, 1), 100.0)])
+    moved = stored.copy()
+    moved[21:26] = 1.0
+    labels = np.array(["a"] + ["b"] * 20 + ["a"] * 20)
+    queries = np.zeros((40, 1))
+    evaluation = evaluate_classes(
+        BeforeAfter(stored, moved),
+        BeforeAfter(queries, queries),
+        labels,
+        np.array(["a"] * 40),
+        BeforeAfter(1, 1),
+    )
+    verdict_ = verdict(evaluation)
+    assert verdict_["kind"] == "no gain"
+    assert verdict_["title"] == "No measurable gain in accuracy"
+    assert "precision@10 rises measurably, from 0.100 to 0.600" in verdict_["words"]
+
+
+def test_objects_in_another_order_are_refused():
+    X, y = blobs(200)
+    model = MoveLabeledClassifier().fit(X, y)
+    order = np.random.default_rng(0).permutation(200)
+    with pytest.raises(ValueError, match="in this order"):
+        compare(model, X[order], y[order], X[:20] + 1, y[:20])
+
+
+def test_a_class_of_a_hundred_thousand_letters_takes_no_room(rng):
+    X, queries = rng.standard_normal((1000, 3)), rng.standard_normal((3000, 3))
+    names = np.array(["a" * 100_000, "b"], dtype=object)
+    codes, truth_codes = rng.integers(0, 2, 1000), rng.integers(0, 2, 3000)
+    evaluation = evaluate_classes(
+        BeforeAfter(X, X / 2),
+        BeforeAfter(queries, queries),
+        names[codes],
+        names[truth_codes],
+        BeforeAfter(1, 1),
+    )
+    nearest = ((queries[:, None] - X) ** 2).sum(axis=2).argmin(axis=1)
+    assert evaluation.figures[0].before == pytest.approx(np.mean(codes[nearest] == truth_codes))
+
+
+def test_other_files_are_not_overwritten(shop, capsys, tmp_path):
+    (tmp_path / "table.csv").write_text("precious")
+    code, out, err = run_verb(capsys, "report", *shop, "--parquet", "table.csv")
+    assert (code, out) == (1, "")
+    assert "table.csv exists and is not a table of hubless" in err
+    code, _, err = run_verb(capsys, "report", *shop, "-o", "table.csv")
+    assert code == 1
+    assert "not a hubless page" in err
+    assert (tmp_path / "table.csv").read_text() == "precious"
+    assert not (tmp_path / "report.html").exists()  # refused before any work
+    code, _, err = run_verb(capsys, "report", *shop, "-o", "same", "--parquet", "same")
+    assert code == 1
+    assert run_verb(capsys, "report", *shop, "--parquet", "deep/points.parquet")[0] == 0
+    assert (
+        run_verb(capsys, "report", *shop, "--parquet", "deep/points.parquet")[0] == 0
+    )  # ours may be replaced
+
+
+def test_a_source_is_not_overwritten(tmp_path, capsys):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = blobs(200)
+    file = tmp_path / "items.parquet"
+    parquet.write_table(pyarrow.table({"id": range(200), "vector": list(X), "kind": y.tolist()}), file)
+    before = file.read_bytes()
+    given = ["report", file, "--metric", "l2", "--labels", "kind", "-o", tmp_path / "page.html"]
+    assert run_verb(capsys, *given, "--parquet", file)[0] == 1
+    assert file.read_bytes() == before
+
+
+def test_a_password_is_nowhere_on_the_page(monkeypatch, shop, capsys, tmp_path):
+    """A store with an address is shown by its name, which has no password."""
+    store = NpyFile("index.npy", metric="l2", items="items.json")
+    store.name = "postgresql://me@host/shop#items"
+    monkeypatch.setattr("hubless.cli.options.VerbOptions.open_source", lambda options: store)
+    code, out, _ = run_verb(capsys, "report", "postgresql://me:secret@host/shop#items", *shop[5:], "--json")
+    assert code == 0
+    assert "secret" not in out + (tmp_path / "report.html").read_text()
+    assert "postgresql://me@host/shop#items" in out
+
+
+def test_ignored_rows_are_reported(shop, capsys, tmp_path):
+    X, y = blobs(400)
+    X[:7] = np.nan
+    np.save("index.npy", X)
+    labels = [
+        None if 10 <= i < 15 else "" if i == 20 else float("nan") if i == 21 else label
+        for i, label in enumerate(y)
+    ]
+    (tmp_path / "items.json").write_text(json.dumps({"kind": labels}))
+    code, out, _ = run_verb(capsys, "report", *shop, "--json")
+    assert code == 0
+    figures = json.loads(out)
+    assert "7 items have no label and are ignored." in figures["summary"]["notes"]
+    assert "7 rows have no usable vector and are ignored." in figures["summary"]["notes"]
+    assert figures["counts"]["classes"] == 5
+    assert figures["counts"]["items"] + figures["counts"]["queries"] == 400 - 14
+
+
+def test_letters_that_cannot_be_written_do_not_stop_json(shop, capsys, tmp_path):
+    labels = [f"{label}\ud800" for label in blobs(500)[1][:400]]
+    (tmp_path / "items.json").write_text(json.dumps({"kind": labels}))
+    code, out, err = run_verb(capsys, "report", *shop, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["classes"]["names"][0] == "0?"
+
+
+@pytest.mark.parametrize(
+    ("source", "moved"),
+    [
+        ("index.faiss", "index-moved.faiss"),
+        ("data/v.npy", "data/v-moved.npy"),
+        ("parts", "parts-moved"),
+        ("lancedb:shop#items", "items_moved"),
+        ("postgresql://me@host/shop#items", "items_moved"),
+    ],
+)
+def test_names_for_what_is_moved(source, moved):
+    assert moved_name(source) == moved

@@ -1,0 +1,213 @@
+"""What every store must do, written once. cases.py is the table of the stores that it is run on.
+
+A `Case` says how a store is made and used without hubless:
+`make(folder, ids, vectors, texts, metric)` writes rows with the engine's own client and opens the store;
+`ask(store, queries, k)` searches under the served name with that client;
+`add(store, ids, vectors, texts)` adds rows as another program would.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubless.movers import MoveLabeled
+from hubless.neighbors.knn import unit
+from hubless.repair.apply import apply_index, promote_index, rollback_index
+from hubless.repair.repair import Repair
+from hubless.stores.store import StoreError
+
+
+@dataclass
+class Case:
+    """A store to test."""
+
+    make: Callable[..., Any]
+    ask: Callable[..., Any]
+    add: Callable[..., Any] | None = None  # None where rows are never added, such as to a file
+    metrics: tuple[str, ...] = ("l2", "cosine")
+    green: str = "moved"  # name of the moved copy
+    recall: float = 1.0  # what its index promises
+    text_ids: bool = True  # whether ids may be texts
+    has_texts: bool = True  # whether it keeps a column "text"
+
+
+def sample(n=300, d=8, seed=0, *, text_ids=False):
+    """Return ids in no order, vectors, classes, and a text for each."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 5, n)
+    X = (3 * rng.standard_normal((5, d))[y] + rng.standard_normal((n, d))).astype(np.float32)
+    ids = rng.permutation(10 * n)[:n].astype(np.int64)
+    names = np.array([f"item '{i}'; é" for i in ids], dtype=object)
+    return (names if text_ids else ids), X, y, [f"text of {i}" for i in ids]
+
+
+def model_for(X, y, metric):
+    """Return the paper's mover in the space that an index of this metric compares in."""
+    metric = "l2" if metric == "l2" else "cosine"
+    mover = MoveLabeled(1.0).fit(unit(X) if metric == "cosine" else X, y)
+    return Repair(mover, metric)
+
+
+def exact(ids, X, queries, k, metric):
+    """Return ids of the k nearest by plain loops."""
+    nearest = []
+    for q in queries:
+        d2 = ((X - q) ** 2).sum(1) if metric == "l2" else -(unit(X) @ q)
+        nearest.append([ids[i] for i in np.argsort(d2, kind="stable")[:k]])
+    return nearest
+
+
+def overlap(got, want):
+    """Return the mean share of wanted ids that were found."""
+    got, want = [[str(v) for v in row] for row in got], [[str(v) for v in row] for row in want]
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(got, want, strict=True)])
+
+
+def as_stored(X, store):
+    """Return vectors as the store returns them: Qdrant keeps those of cosine at length 1."""
+    return unit(X) if getattr(store, "keeps_unit", False) and store.facts().metric == "cosine" else X
+
+
+class StoreContract:
+    """The tests; a subclass has a fixture `case`."""
+
+    @pytest.fixture
+    def made(self, case, tmp_path):
+        ids, X, y, texts = sample(text_ids=case.text_ids)
+        return case.make(tmp_path, ids, X, texts, "l2"), ids, X, y, texts
+
+    @pytest.fixture
+    def late(self, case):
+        """Return the id of a row that is added later."""
+        return np.array(["late"], dtype=object) if case.text_ids else np.array([10**6], dtype=np.int64)
+
+    def test_facts_describe_it(self, case, made):
+        store, *_ = made
+        facts = store.facts()
+        assert store.exists()
+        assert (facts.dimension, facts.count) == (8, 300)
+        assert facts.metric in ("l2", None)
+        assert store.mark() is None
+        if case.has_texts:
+            assert "text" in facts.columns
+
+    def test_a_store_that_does_not_exist(self, case, made):
+        store, *_ = made
+        missing = store.sibling("missing")
+        assert not missing.exists()
+        with pytest.raises(StoreError):
+            missing.facts()
+
+    def test_batches_give_every_row_once(self, case, made):
+        store, ids, X, _, texts = made
+        columns = ("text",) if case.has_texts else ()
+        got = {}
+        for batch in store.batches(columns, size=77):
+            assert len(batch.ids) == len(batch.vectors) <= 77
+            for place, (i, vector) in enumerate(zip(batch.ids.tolist(), batch.vectors, strict=True)):
+                assert i not in got
+                got[i] = (vector, batch.columns["text"][place] if case.has_texts else None)
+        assert set(got) == set(ids.tolist())
+        for i, vector, text in zip(ids.tolist(), X, texts, strict=True):
+            np.testing.assert_array_equal(got[i][0], vector)
+            assert got[i][1] in (text, None)
+
+    def test_fetch_gives_rows_in_the_requested_order(self, made):
+        store, ids, X, *_ = made
+        wanted = [ids[7], ids[200], ids[3]]
+        batch = store.fetch(wanted)
+        assert batch.ids.tolist() == wanted
+        np.testing.assert_array_equal(batch.vectors, X[[7, 200, 3]])
+        missing = "no such" if isinstance(ids[0], str) else 10**9
+        assert store.fetch([missing, ids[5]]).ids.tolist() == [ids[5]]
+        assert store.contains(np.array([missing, ids[5]], dtype=ids.dtype)).tolist() == [False, True]
+
+    def test_search_is_that_of_the_engine(self, case, made):
+        store, ids, X, *_ = made
+        queries = X[:20] + 0.1
+        assert overlap(store.search(queries, 5), exact(ids, X, queries, 5, "l2")) >= case.recall
+
+    def test_apply_promote_and_rollback(self, case, tmp_path):
+        for number, metric in enumerate(case.metrics):
+            ids, X, y, texts = sample(text_ids=case.text_ids)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            X = unit(X) if metric == "ip" else X
+            store = case.make(folder, ids, X, texts, metric)
+            model = model_for(X, y, metric)
+            queries = unit(X[:20] + 0.1) if metric != "l2" else X[:20] + 0.1
+            served = store.name
+            before = case.ask(store, queries, 5)
+            assert overlap(before, exact(ids, X, queries, 5, metric)) >= case.recall
+            report = apply_index(model, store, case.green)
+            assert report["written"] == 300
+            assert overlap(case.ask(store, queries, 5), before) == 1.0  # blue serves, untouched
+            assert apply_index(model, store, case.green)["written"] == 0  # nothing is done twice
+            promote_index(store, case.green)
+            after = case.ask(store, queries, 5)
+            moved = exact(ids, model.move(X), queries, 5, metric)
+            assert overlap(after, moved) >= case.recall
+            assert overlap(before, moved) < 1  # so the line above can fail
+            again = store.sibling(served)
+            assert again.mark().model == model.hash
+            with pytest.raises(StoreError, match="already moved"):
+                apply_index(model, again, case.green + "2")
+            if case.has_texts:
+                kept = again.fetch([ids[9]], ["text"])
+                assert kept.columns["text"] == [texts[9]]
+            rollback_index(again)
+            assert overlap(case.ask(again, queries, 5), before) == 1.0
+            restored = store.sibling(served).fetch([ids[9]]).vectors
+            # an engine that brings vectors to length 1 rounds their last bit; others return what was put in
+            rounding = 1e-6 if getattr(again, "keeps_unit", False) else 0
+            np.testing.assert_allclose(restored, as_stored(X[[9]], again), rtol=rounding)
+
+    def test_rows_added_while_it_served_are_never_lost(self, case, made, late):
+        """They are in the moved store alone: a rollback reports them, and no later apply removes them."""
+        store, _, X, y, _ = made
+        if case.add is None:  # no row is added to a file: it is replaced
+            return
+        model, served = model_for(X, y, "l2"), store.name
+        apply_index(model, store, case.green)
+        promote_index(store, case.green)
+        case.add(store.sibling(served), late, X[:1] + 1, ["late one"])
+        report = rollback_index(store.sibling(served))
+        assert report["added_since"] == 1
+        kept = store.sibling(report["moved_kept_as"])
+        assert kept.contains(late).tolist() == [True]
+        with suppress(StoreError):  # refused where the moved store is the one that would be built over
+            apply_index(model, store.sibling(served), case.green)
+        assert kept.contains(late).tolist() == [True]
+
+    def test_a_name_that_is_taken_is_refused(self, case, made):
+        store, _, X, y, _ = made
+        apply_index(model_for(X, y, "l2"), store, case.green)
+        other = model_for(X[:100], y[:100], "l2")
+        with pytest.raises(StoreError):
+            apply_index(other, store, case.green)
+
+    def test_green_must_be_done_before_it_serves(self, case, made):
+        store, *_ = made
+        with pytest.raises(StoreError):
+            promote_index(store, case.green)
+        with pytest.raises(StoreError):
+            rollback_index(store)
+
+    def test_rows_that_come_late_are_moved_or_reported(self, case, made, late):
+        store, _, X, y, _ = made
+        if case.add is None:  # no row is added to a file: it is replaced
+            return
+        model = model_for(X, y, "l2")
+        apply_index(model, store, case.green)
+        case.add(store, late, X[:1] + 1, ["late one"])
+        with pytest.raises(StoreError, match="changed"):
+            promote_index(store, case.green)
+        assert apply_index(model, store, case.green)["written"] == 1
+        promote_index(store, case.green)
+        again = store.sibling(store.name)
+        np.testing.assert_allclose(again.fetch(list(late)).vectors, model.move(X[:1] + 1), rtol=1e-5)
+        assert sum(len(batch.ids) for batch in again.batches()) == 301

@@ -1,0 +1,88 @@
+"""How a store is found by what a user types, and what is imported for that."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hubless.stores.kinds import BUILT_IN
+from hubless.stores.opening import class_of, open_store
+from hubless.stores.store import Store, StoreError
+
+ENGINES = [
+    "pyarrow",
+    "faiss",
+    "h5py",
+    "lancedb",
+    "psycopg",
+    "qdrant_client",
+    "qdrant_edge",
+    "dask",
+    "sklearn",
+    "torch",
+]
+CHECK = """
+import json, sys
+from hubless.stores.opening import open_store
+
+def loaded():
+    start = "hubless.stores."
+    stores = sorted(name.removeprefix(start) for name in sys.modules if name.startswith(start))
+    return stores, sorted(set(sys.modules) & set(sys.argv[2:]))
+
+before = loaded()
+store = open_store(sys.argv[1])
+assert store.fetch([1]).vectors.tolist() == [[0, 1, 0]]
+print(json.dumps([before, loaded()]))
+"""
+
+
+def test_stores_and_engines_are_imported_when_used(tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(3, dtype=np.float32))
+    command = [sys.executable, "-c", CHECK, str(tmp_path / "v.npy"), *ENGINES]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    (stores, engines), (stores_after, engines_after) = json.loads(ran.stdout)
+    assert stores == ["checks", "kinds", "opening", "store", "switch"]
+    assert engines == engines_after == []
+    assert "files.plain_files" in stores_after
+    assert not any(name.startswith(("lancedb", "postgres", "qdrant", "faiss")) for name in stores_after)
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_every_kind_is_a_store(kind):
+    assert issubclass(class_of(kind), Store)
+
+
+def test_what_is_typed_leads_to_its_kind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.parquet").mkdir()
+    (tmp_path / "lancedb").mkdir()
+    kinds = {
+        "v.NPY": "NpyFile",
+        "a:b.npz": "NpzFile",
+        "v.feather": "ArrowFile",
+        "v.h5": "Hdf5File",
+        "v.index": "FaissIndex",
+        "folder.parquet": "Parts",
+        "lancedb": "Parts",
+        "lancedb:shop#products": "LanceTable",
+        "qdrant-edge:shard": "QdrantEdge",
+    }
+    assert {text: type(open_store(text)).__name__ for text in kinds} == kinds
+
+
+def test_options_that_make_no_sense_are_refused(tmp_path):
+    with pytest.raises(StoreError, match="metric must be one of l2, cosine, ip; got 'dot'"):
+        open_store(tmp_path / "v.npy", metric="dot")
+    for source in ("lancedb:a#b", "postgresql://me:secret@host/db#items", "qdrant:a#b", "qdrant-edge:a"):
+        with pytest.raises(StoreError, match="leave out --items") as caught:
+            open_store(source, items="items.csv")
+        assert "secret" not in str(caught.value)
+    with pytest.raises(StoreError, match="after a #: postgresql:ADDRESS#NAME") as caught:
+        open_store("postgresql://me:secret@host/db")
+    assert "secret" not in str(caught.value)
+    for source in ("qdrant:a#b", "qdrant-edge:a"):
+        with pytest.raises(StoreError, match="leave out --id"):
+            open_store(source, id="key")
