@@ -1,7 +1,7 @@
-"""Ten million objects within two gigabytes: fit and apply by the command line, confined by the system.
+"""Ten million objects within two gigabytes: fit and apply by the command line, in limited processes.
 
 `python -m benchmarks.beyond bare FOLDER CLASSES` is the process that does the bare reading, writing and
-multiplying of the same bytes, as confined as the others.
+multiplying of the same bytes, within the same limit.
 """
 
 import json
@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hubless import load
-from hubless.large.sampling import PAIRS, Sample
-from hubless.large.top import top_of_all, top_of_block, winners_of
+from hubless.neighbors.blocks import nearest_in_block, nearest_of_blocks
+from hubless.neighbors.knn import vote
+from hubless.outofcore.sampling import n_sources
 
 from .beyond_data import TELLING, Made, make, objects, zipf
 from .record import Options
@@ -31,6 +32,7 @@ CGROUPS = (  # where a limit is set and the peak is read, of the two versions of
     ("/sys/fs/cgroup", "memory.max", "memory.peak"),
 )
 ROWS = 1 << 17  # rows read at once
+SOURCES = 1 << 9  # sources that are multiplied at once
 
 
 class Shape(NamedTuple):
@@ -40,7 +42,7 @@ class Shape(NamedTuple):
     d: int
     classes: int
     limit: int  # bytes that the system allows
-    memory: str  # what `hubless fit` is told
+    memory: str  # option --memory of `hubless fit`
     queries: int
 
 
@@ -50,7 +52,7 @@ QUICK = Shape(30_000, 16, 40, 1_500_000_000, "1GB", 100)
 
 @contextmanager
 def confinement(limit: int) -> Iterator[tuple[Any, Any, str]]:
-    """What confines a child, what tells its peak, and how: by a control group, or by a limit on its data."""
+    """Give what limits a child process, what returns its peak, and the kind of limit."""
     for root, limits, peak in CGROUPS:
         group = Path(root) / f"hubless-{os.getpid()}"
         with suppress(OSError):
@@ -95,8 +97,8 @@ def measure(options: Options) -> dict[str, Any]:
     with TemporaryDirectory(prefix="hubless-beyond-") as folder:
         made = make(Path(folder), shape.n, shape.d, shape.classes)
         python, model, moved = [sys.executable, "-m"], f"{folder}/model", f"{folder}/moved.npy"
-        told = ["--items", str(made.labels), "--labels", "label", "--mover", "ridge", "--json"]
-        fit = ["hubless", "fit", str(made.vectors), *told, "--memory", shape.memory, "-o", model]
+        labels = ["--items", str(made.labels), "--labels", "label", "--mover", "ridge", "--json"]
+        fit = ["hubless", "fit", str(made.vectors), *labels, "--memory", shape.memory, "-o", model]
         apply = ["hubless", "apply", model, str(made.vectors), "-o", moved, "--json"]
         runs = {
             name: confined(python + command, shape.limit)
@@ -120,7 +122,7 @@ def measure(options: Options) -> dict[str, Any]:
 
 
 def kept(model: str, shape: Shape) -> dict[str, float]:
-    """How much of the directions that tell classes apart W keeps, and of the others."""
+    """Return the mean factor of W along directions that separate classes, and along the others."""
     diagonal = np.diag(load(model).mover.W_)
     telling = min(TELLING, shape.d // 2)
     return {"telling": float(diagonal[:telling].mean()), "others": float(diagonal[telling:].mean())}
@@ -137,10 +139,9 @@ def accuracy(made: Made, moved: Path, shape: Shape, k: int = 10) -> dict[str, fl
         vectors, best = np.load(file, mmap_mode="r"), None
         for start in range(0, shape.n, ROWS):
             part = slice(start, min(start + ROWS, shape.n))
-            here = top_of_block(queries, np.array(vectors[part]), np.array(labels[part]), start, k)
-            best = here if best is None else top_of_all([best, here])
-        votes = winners_of(best, np.arange(shape.classes), None)
-        found[name] = float((votes == truth).mean())
+            near = nearest_in_block(queries, np.array(vectors[part]), np.array(labels[part]), start, k)
+            best = near if best is None else nearest_of_blocks([best, near])
+        found[name] = float((vote(best.codes) == truth).mean())
     return found
 
 
@@ -170,23 +171,26 @@ def bare(folder: Path, n_classes: int) -> dict[str, Any]:
         os.fsync(copy.fileno())
         clock["write"] += perf_counter() - started
     (folder / "bare.bin").unlink()
-    return {"seconds": {**clock, "search": _search_products(sizes, X)}, "comparisons": _comparisons(sizes, d)}
+    comparisons = int((sizes * _sources(sizes, d)).sum())
+    return {"seconds": {**clock, "search": _search_products(sizes, X)}, "comparisons": comparisons}
 
 
-def _comparisons(sizes: np.ndarray, d: int) -> int:
-    sample = Sample.of(sizes, PAIRS * d, 1, 0)
-    return int((sample.sizes * sample.counts).sum())
+def _sources(sizes: np.ndarray, d: int) -> np.ndarray:
+    """How many objects of each class are sources, about; at least one."""
+    share = n_sources(sizes, d, 1, "auto") / sizes.sum()
+    return np.maximum(1, np.round(share * sizes)).astype(np.int64)
 
 
 def _search_products(sizes: np.ndarray, X: np.ndarray) -> float:
-    """Seconds of the products of the sampled sources with all objects of their class, from rows at hand."""
-    sample, took = Sample.of(sizes, PAIRS * X.shape[1], 1, 0), 0.0
-    for size, count in zip(sample.sizes.tolist(), sample.counts.tolist(), strict=True):
-        sources = X[: max(1, count)]
-        for start in range(0, size, len(X)):
-            started = perf_counter()
-            np.matmul(sources, X[: min(len(X), size - start)].T)
-            took += perf_counter() - started
+    """Seconds of the products of the sources with all objects of their class, from rows at hand."""
+    took = 0.0
+    for size, count in zip(sizes.tolist(), _sources(sizes, X.shape[1]).tolist(), strict=True):
+        for first in range(0, count, SOURCES):
+            sources = X[: min(SOURCES, count - first)]
+            for start in range(0, size, len(X)):
+                started = perf_counter()
+                np.matmul(sources, X[: min(len(X), size - start)].T)
+                took += perf_counter() - started
     return took
 
 

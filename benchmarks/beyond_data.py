@@ -1,6 +1,7 @@
 """Objects with a known structure, of any number, written block by block.
 
-Classes of Zipf's sizes, told apart by a few directions, among louder directions of noise that do not tell.
+The sizes of the classes follow Zipf's law. A few directions separate classes; noise of larger variance is in
+the others.
 """
 
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 ROWS = 1 << 18  # rows made at once
-TELLING = 24  # directions that tell classes apart
+TELLING = 24  # directions that separate classes
 
 
 class Made(NamedTuple):
@@ -32,7 +33,7 @@ def objects(rng: np.random.Generator, labels: np.ndarray, d: int, n_classes: int
     telling = min(TELLING, d // 2)
     centres[:, :telling] = np.random.default_rng(7).standard_normal((n_classes, telling), np.float32)
     spread = np.full(d, 0.6, np.float32)
-    spread[telling:] = 2.0 / np.sqrt(np.arange(1, d - telling + 1, dtype=np.float32))  # a few loud ones
+    spread[telling:] = 2.0 / np.sqrt(np.arange(1, d - telling + 1, dtype=np.float32))  # falling
     noise = rng.standard_normal((len(labels), d), np.float32)
     noise *= spread
     noise += centres[labels]
@@ -50,9 +51,9 @@ def make(folder: Path, n: int, d: int, n_classes: int) -> Made:
         share = zipf(n_classes)
         for start in range(0, n, ROWS):
             rng = np.random.default_rng([1, start])
-            own = rng.choice(n_classes, min(ROWS, n - start), p=share).astype(np.int32)
-            first = own[: 2 * n_classes] if start == 0 else own[:0]
+            y = rng.choice(n_classes, min(ROWS, n - start), p=share).astype(np.int32)
+            first = y[: 2 * n_classes] if start == 0 else y[:0]
             first[:] = np.arange(len(first)) % n_classes
-            vectors.write(objects(rng, own, d, n_classes).data)
-            labels.write(own.data)
+            vectors.write(objects(rng, y, d, n_classes).data)
+            labels.write(y.data)
     return made

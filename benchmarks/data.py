@@ -1,4 +1,4 @@
-"""What the benchmarks compute with: synthetic data of a realistic structure, or News where it is."""
+"""The data of the benchmarks: synthetic, of a realistic structure, or News where it is available."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.datasets import load_digits
 
-from hubless import datasets
+from hubless.paper import datasets
 from hubless.paper.reproduce import split_of
 
 ROWS = 4096  # made at a time, so that making the data needs little memory beside it
@@ -24,14 +24,14 @@ class Labeled(NamedTuple):
 
 
 def evenly(n: int, n_classes: int) -> list[int]:
-    """Sizes of n objects in classes as equal as can be."""
+    """Return the sizes of classes, as equal as can be, of n objects."""
     return [n // n_classes + (i < n % n_classes) for i in range(n_classes)]
 
 
 def clustered(sizes: Sequence[int], d: int, dtype: Any = np.float32, seed: int = 0) -> Labeled:
-    """Objects sorted by class: a centre per class, a few directions in which all vary much, and noise.
+    """Make objects sorted by class: a centre per class, a few directions in which all vary much, and noise.
 
-    Centres and directions depend on the number of classes and on d alone: another seed gives other objects of
+    Centres and directions depend only on the number of classes and on d: another seed gives other objects of
     the same kind, which can be queries.
     """
     shared, rng = np.random.default_rng(0), np.random.default_rng([seed, 1])
@@ -42,16 +42,16 @@ def clustered(sizes: Sequence[int], d: int, dtype: Any = np.float32, seed: int =
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = np.empty((len(y), d), dtype=dtype)
     for start in range(0, len(y), ROWS):
-        own = y[start : start + ROWS]
-        X[start : start + ROWS] = rng.standard_normal((len(own), rank), dtype=dtype) @ directions
-        X[start : start + ROWS] += centres[own]
-        X[start : start + ROWS] += rng.standard_normal((len(own), d), dtype=dtype)
+        batch = y[start : start + ROWS]
+        X[start : start + ROWS] = rng.standard_normal((len(batch), rank), dtype=dtype) @ directions
+        X[start : start + ROWS] += centres[batch]
+        X[start : start + ROWS] += rng.standard_normal((len(batch), d), dtype=dtype)
     return Labeled(X, y, "synthetic")
 
 
 @cache
 def news(quick: bool) -> Labeled:
-    """The training part of News' first split, in 300 dimensions; where it is not, data of its shape."""
+    """Return the training part of News' first split, in 300 dimensions, or data of its shape."""
     if quick:
         return clustered(evenly(240, 4), 16)
     if os.environ.get("HUBLESS_DATA"):
@@ -63,7 +63,7 @@ def news(quick: bool) -> Labeled:
 
 @cache
 def digits(quick: bool) -> Labeled:
-    """scikit-learn's digits, on which every learner finishes; a few of them for a quick look."""
+    """Return scikit-learn's digits, on which every learner finishes; a few of them for a quick look."""
     X, y = load_digits(return_X_y=True)
     kept = np.flatnonzero(y < 3)[:45] if quick else np.arange(len(y))
     return Labeled(X[kept] / 16, y[kept], "scikit-learn's load_digits")

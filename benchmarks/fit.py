@@ -25,7 +25,7 @@ NOTES = {
 
 
 def class_products(X: np.ndarray, y: np.ndarray) -> Contender:
-    """Z_c Z_cᵀ of every class; gathering the classes is left out of the clock."""
+    """Return the products Z_c Z_cᵀ of every class; gathering the classes is not timed."""
     sizes = np.bincount(y)
     members = np.split(X[np.argsort(y, kind="stable")], np.cumsum(sizes)[:-1])
     if sizes.min() == sizes.max() <= TINY:
@@ -35,17 +35,17 @@ def class_products(X: np.ndarray, y: np.ndarray) -> Contender:
     out = np.empty(min(BLOCK, sizes.max()) * sizes.max(), dtype=X.dtype)
 
     def multiply() -> None:
-        for own in members:
-            for start in range(0, len(own), BLOCK):
-                block = own[start : start + BLOCK]
-                shape = (len(block), len(own))
-                np.matmul(block, own.T, out=out[: shape[0] * shape[1]].reshape(shape))
+        for rows in members:
+            for start in range(0, len(rows), BLOCK):
+                block = rows[start : start + BLOCK]
+                shape = (len(block), len(rows))
+                np.matmul(block, rows.T, out=out[: shape[0] * shape[1]].reshape(shape))
 
     return multiply
 
 
 def bare_products(X: np.ndarray, y: np.ndarray) -> dict[str, Contender]:
-    """What Eq. 6 and the move multiply, part by part and all together; nothing is copied in the clock."""
+    """Return the products of Eq. 6 and the move, part by part and all together; copies are not timed."""
     d = X.shape[1]
     x, other = X.astype(np.float64), X[::-1].astype(np.float64)
     W, moved, square = np.eye(d, dtype=X.dtype), np.empty_like(X), np.empty((d, d))
@@ -64,7 +64,7 @@ def bare_products(X: np.ndarray, y: np.ndarray) -> dict[str, Contender]:
 
 
 def inputs(quick: bool) -> dict[str, Labeled]:
-    """The labeled objects of each case."""
+    """Return the labeled objects of each case."""
     first = news(quick)
     tiny, huge = ([4] * 5_000, [15_000] + [100] * 50)
     return {
@@ -77,7 +77,7 @@ def inputs(quick: bool) -> dict[str, Labeled]:
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Seconds of fit and move in every case; those of the learners on News and on digits."""
+    """Measure the seconds of fit and move in every case; those of the learners on News and on digits."""
     cases = {}
     for name, (X, y, source) in inputs(options.quick).items():
         contenders = bare_products(X, y)

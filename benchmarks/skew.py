@@ -1,7 +1,8 @@
 """Classes of very different sizes, spread over workers: a simulation of the longest a worker is busy.
 
-Nothing is measured here: sizes follow Zipf's law, tasks are those that `hubless.large.plan.pack` makes of
-them, and each goes to the worker that is free first, as Dask gives them out.
+Nothing is measured here. Sizes follow Zipf's law. The tasks of a search are the blocks of the objects, and
+each goes to the worker that is free first, as Dask gives them out. Objects are sorted by class, and the
+heaviest tasks are last: the worst order.
 """
 
 import heapq
@@ -9,73 +10,70 @@ from typing import Any
 
 import numpy as np
 
-from hubless.distributed.learn import BIN
-from hubless.large.plan import READ, Bins, pack, work_of
-from hubless.large.sampling import PAIRS, Sample
+from hubless.outofcore.dask.dask_files import BLOCK
+from hubless.outofcore.dask.dask_objects import ROOM
+from hubless.outofcore.pair_sums import group_size
+from hubless.outofcore.sampling import READING, n_sources
 
 from .record import Options
 
-OBJECTS, D = 1_000_000_000, 768
-CLASSES, EXPONENTS, WORKERS = (1_000, 100_000), (0.0, 0.5, 1.0, 1.5), (64, 256)
+OBJECTS, D, ITEM = 1_000_000_000, 768, 4  # float32
+CLASSES, EXPONENTS, WORKERS = (1_000, 100_000), (0.0, 0.5, 1.0, 1.5), 256
+READ = READING / 2  # comparisons, of 2 d operations each, that take as long as reading and checking an object
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """The busiest worker over the mean, for every skew, with and without cutting classes."""
+    """Return the work of the busiest worker over the mean, for every skew."""
     n = OBJECTS // 1000 if options.quick else OBJECTS
-    rows = []
-    for n_classes in CLASSES if not options.quick else (100,):
-        for exponent in EXPONENTS:
-            sizes = zipf_sizes(n, n_classes, exponent)
-            for pairs in (PAIRS * D, None):
-                rows += of_sizes(sizes, pairs, exponent)
-    return {"zipf": {"settings": {"objects": n, "d": D}, "rows": rows}}
+    classes = (100,) if options.quick else CLASSES
+    rows = [
+        of_sizes(zipf_sizes(n, n_classes, exponent), exponent)
+        for n_classes in classes
+        for exponent in EXPONENTS
+    ]
+    return {"zipf": {"settings": {"objects": n, "d": D, "workers": WORKERS}, "rows": rows}}
 
 
 def zipf_sizes(n: int, n_classes: int, exponent: float) -> np.ndarray:
-    """Sizes n_c ∝ c^(−exponent), at least 2, n in all."""
+    """Return sizes n_c ∝ c^(−exponent), at least 2, n in all."""
     share = np.arange(1, n_classes + 1) ** -exponent
     sizes = np.maximum(2, np.floor(n * share / share.sum())).astype(np.int64)
     sizes[0] += n - sizes.sum()
     return sizes
 
 
-def of_sizes(sizes: np.ndarray, pairs: int | None, exponent: float) -> list[dict[str, Any]]:
-    """How evenly workers are busy with some classes."""
-    sample = Sample.of(sizes, pairs, 1, 0)
-    at_once = BIN // (4 * D)
-    bins = pack(sizes, sample.counts, at_once)
-    naive = np.sort(work_of(sizes, sample.counts))[::-1]
-    cut = tasks_of(sizes, sample.counts, bins)
-    return [
-        {
-            "classes": len(sizes),
-            "exponent": exponent,
-            "pairs": "all" if pairs is None else pairs,
-            "largest class": int(sizes.max()),
-            "workers": workers,
-            "tasks": len(cut),
-            "work": float(cut.sum()),
-            "busiest over mean": busiest(cut, workers),
-            "busiest over mean, a class a task": busiest(naive, workers),
-        }
-        for workers in WORKERS
-    ]
+def of_sizes(sizes: np.ndarray, exponent: float) -> dict[str, Any]:
+    """Return how evenly workers are busy with the sources of one group."""
+    n, m = int(sizes.sum()), n_sources(sizes, D, 1, "auto")
+    group = min(m, group_size(ROOM, D, ITEM, 1))
+    tasks = work_of_blocks(sizes, group / n * sizes, BLOCK // (D * ITEM))
+    return {
+        "classes": len(sizes),
+        "exponent": exponent,
+        "largest class": int(sizes.max()),
+        "sources": m,
+        "groups": -(-m // group),
+        "tasks": len(tasks),
+        "heaviest task over mean": float(tasks.max() / tasks.mean()),
+        "busiest over mean": busiest(np.sort(tasks), WORKERS),
+    }
 
 
-def tasks_of(sizes: np.ndarray, counts: np.ndarray, bins: Bins) -> np.ndarray:
-    """Work of every task, in the order in which they are given out: that of bins, then of cut classes."""
-    work = work_of(sizes, counts)
-    whole = bins.chunks == 1
-    packed = np.bincount(bins.first[whole], weights=work[whole], minlength=bins.n_whole)
-    chunked = []
-    for code in np.flatnonzero(~whole).tolist():
-        m, g = int(bins.chunks[code]), int(bins.groups[code])
-        chunked.append(np.full(m * g, sizes[code] / m * (counts[code] / g + READ / g)))
-    return np.concatenate([packed, *chunked])
+# Σ_c n_cb (s_c + READ): each object of a block is read, and compared with the sources of its class
+def work_of_blocks(sizes: np.ndarray, sources: np.ndarray, size: int) -> np.ndarray:
+    """Return the work of each block of `size` objects, sorted by class, in comparisons.
+
+    Parameters
+    ----------
+    sizes, sources : objects and sources of each class
+    """
+    ends = np.append(np.arange(size, sizes.sum(), size), sizes.sum())
+    until = np.interp(ends, np.cumsum([0, *sizes]), np.cumsum([0, *sizes * (sources + READ)]))
+    return np.diff(until, prepend=0.0)
 
 
 def busiest(tasks: np.ndarray, workers: int) -> float:
-    """Work of the busiest worker over the mean, when each task goes to the one that is free first."""
+    """Return the work of the busiest worker over the mean, when each task goes to the one that is free."""
     free = [0.0] * workers
     for work in tasks.tolist():
         heapq.heappush(free, heapq.heappop(free) + work)

@@ -4,16 +4,15 @@ import logging
 from contextlib import ExitStack
 from typing import Any
 
-import dask
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from hubless.distributed.learn import Ways, blocks_of, lessons_of, shuffled, survey
-from hubless.large import tasks
-from hubless.large.lesson import Lesson, Sums, Taught, learn_classes
-from hubless.large.plan import pack
-from hubless.large.sampling import Sample
-from hubless.large.tasks import Work
+from hubless.moments import Moments, moments_of_targets
+from hubless.outofcore.block_steps import Work
+from hubless.outofcore.dask.dask_objects import objects_of_arrays
+from hubless.outofcore.pair_sums import PairSummation
+from hubless.outofcore.survey import survey
+from hubless.targets import same_class_targets
 
 from .data import clustered, evenly
 from .record import Options
@@ -25,29 +24,27 @@ WORKERS = (1, 2)
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Seconds of every round: the search with one worker and with two, both of a shuffle, one core alone."""
+    """Seconds of every round: the search with one worker and with two, a look at all objects, one core."""
     from distributed import Client, LocalCluster
 
     n, d, n_classes = QUICK if options.quick else FULL
     data = clustered(evenly(n, n_classes), d, seed=3)
-    order = np.random.default_rng(4).permutation(n)  # so that there is something to shuffle
+    order = np.random.default_rng(4).permutation(n)  # so that every block has objects of every class
     X, y = data.X[order], data.y[order]
-    how = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.ERROR}
-    with ExitStack() as open_ones:
-        clients = [
-            open_ones.enter_context(
-                Client(open_ones.enter_context(LocalCluster(n_workers=k, **how)), set_as_default=False)
-            )
-            for k in WORKERS
-        ]
-        names = [f"{k} worker{'s' * (k > 1)}" for k in WORKERS]
-        ready = [Ready(client, X, y) for client in clients]
-        told = {name: one.search for name, one in zip(names, ready, strict=True)}
-        told |= {f"shuffle, {name}": one.shuffle for name, one in zip(names, ready, strict=True)}
-        seconds = race(told, options.repeats, title="workers", pause=options.pause)
-        same = max(_apart(one.total, _in_memory(X, y)) for one in ready)
+    settings = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.ERROR}
+    with ExitStack() as stack:
+        fits = {}
+        for k in WORKERS:
+            cluster = stack.enter_context(LocalCluster(n_workers=k, **settings))
+            client = stack.enter_context(Client(cluster, set_as_default=False))
+            fits[f"{k} worker{'s' * (k > 1)}"] = ClusterFit(client, X, y)
+        contenders = {name: fit.search for name, fit in fits.items()}
+        contenders |= {f"look, {name}": fit.look for name, fit in fits.items()}
+        seconds = race(contenders, options.repeats, title="workers", pause=options.pause)
+        expected = in_memory(X, y)
+        difference = max(relative_difference(fit.moments, expected) for fit in fits.values())
     with threadpool_limits(1):
-        alone = {"one core, in memory": lambda: _in_memory(X, y)}
+        alone = {"one core, in memory": lambda: in_memory(X, y)}
         seconds |= race(alone, options.repeats, title="alone", pause=options.pause)
     return {
         "search": {
@@ -55,61 +52,46 @@ def measure(options: Options) -> dict[str, Any]:
             "seconds": seconds,
             "bytes": X.nbytes,
             "comparisons": int((np.bincount(y).astype(np.int64) ** 2).sum()),
-            "largest difference of the sums, relative": same,
+            "largest difference of the sums, relative": difference,
         }
     }
 
 
-class Ready:
-    """A fit on a cluster whose objects are there, to be shuffled; or shuffled, to be searched."""
+class ClusterFit:
+    """A fit on a cluster whose workers hold the objects."""
+
+    moments: Moments
 
     def __init__(self, client: Any, X: np.ndarray, y: np.ndarray) -> None:
         import dask.array as da
 
-        self.client, self.total = client, Sums.none(Lesson(np.zeros(X.shape[1]), 1))
-        size = -(-len(X) // BLOCKS)
+        self.client, size = client, -(-len(X) // BLOCKS)
         with client.as_current():
-            blocks = client.persist([da.from_array(X, (size, -1)), da.from_array(y, size)])
-            self.objects = blocks_of(*blocks)
+            # kept, or the workers would let go of the objects
+            self.arrays = client.persist([da.from_array(X, (size, -1)), da.from_array(y, size)])
+            self.objects = objects_of_arrays(*self.arrays)
             self.seen = survey(self.objects)
-            sample = Sample.of(self.seen.sizes, None, 1, 0)
-            bins = pack(
-                sample.sizes, sample.counts, at_once=len(X), most=float((sample.sizes**2).max()) * 1.1
-            )
-            lesson = Lesson(self.seen.mean, 1)
-            self.work = Work(
-                X.shape[1], X.dtype, self.seen.classes, sample, bins, lesson, self.objects.look, None
-            )
-            self.shared = client.persist(dask.delayed(self.work, pure=True))
-            self.parts = client.persist(self._shuffled())
-            client.gather(client.compute([dask.delayed(len)(part) for part in self.parts]))
+        self.work = Work.of(self.objects.name, self.objects.look, self.seen)
 
-    def _shuffled(self) -> list[Any]:
-        return shuffled(self.objects, self.seen, self.work, self.shared, Ways(None))
-
-    def shuffle(self) -> None:
-        """Bring the objects together by class."""
+    def look(self) -> None:
+        """Look at all objects: their classes, their mean, a digest."""
         with self.client.as_current():
-            parts = [dask.delayed(len)(part) for part in self._shuffled()]
-            self.client.gather(self.client.compute(parts))
+            survey(self.objects)
 
     def search(self) -> None:
-        """Find the targets inside classes, and add up."""
+        """Find the targets of all objects, and add up the moments."""
         with self.client.as_current():
-            lessons = lessons_of(self.parts, self.work, self.shared)
-            total = dask.delayed(tasks.add_sums)(lessons)
-            self.total = self.client.compute(total).result()
+            pairs = PairSummation(self.objects, self.seen, self.work, 1, None, None)
+            self.moments = pairs.moments(self.seen.n, 0)
 
 
-def _in_memory(X: np.ndarray, y: np.ndarray) -> Sums:
-    order = np.argsort(y, kind="stable")
-    sizes = np.bincount(y)
-    lesson = Lesson(X.mean(axis=0, dtype=np.float64), 1)
-    return learn_classes(X[order], np.arange(len(sizes)), sizes, Taught(np.arange(len(X)), None), lesson)
+def in_memory(X: np.ndarray, y: np.ndarray) -> Moments:
+    """Return the moments of all pairs, from objects in memory."""
+    return moments_of_targets(X, same_class_targets(X, y), origin=X.mean(axis=0, dtype=np.float64))
 
 
-def _apart(a: Sums, b: Sums) -> float:
-    """The largest difference of A and K over their largest number."""
-    own, other = a.moments, b.moments.about(a.moments.origin)
-    pairs = ((own.A, other.A), (own.K, other.K))
+def relative_difference(a: Moments, b: Moments) -> float:
+    """Return the largest difference of A and K over their largest number."""
+    a = a.about(b.origin)
+    pairs = ((a.A, b.A), (a.K, b.K))
     return max(float(np.abs(one - two).max() / np.abs(two).max()) for one, two in pairs)

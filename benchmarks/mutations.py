@@ -1,0 +1,214 @@
+"""Defects put into the source on purpose, one at a time: does the fast suite notice, does the full one?
+
+A mutation replaces a text that occurs once in its file. The suites run on a copy of the repository and stop
+at the first test that fails.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from hubless.support.progress import progress_bar
+
+from .record import Options
+
+ROOT = Path(__file__).parent.parent
+FOLDER, PEERS = ROOT / "benchmarks" / "results" / "tests", ("pytest", "pytest-xdist", "hypothesis")
+FOLDERS = ("src", "tests", "benchmarks", "docs", "web")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml")
+MARKS = "torch or services or browser or faults or slow"
+# it looks for the text that a mutation has replaced
+NOT_RUN = "tests/benchmarks/test_benchmarks.py::test_every_mutation_can_be_made_and_changes_the_file"
+SUITES = {"fast": f"not ({MARKS})", "rest": MARKS}  # `make test`, and what `make test-more` adds
+
+
+class Mutation(NamedTuple):
+    """A defect."""
+
+    what: str
+    file: str  # in src/hubless
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the defect in it."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.old!r} occurs {text.count(self.old)} times in {self.file}, not once.")
+        return text.replace(self.old, self.new)
+
+
+MUTATIONS = (
+    Mutation(
+        "an origin is shifted the wrong way",
+        "moments.py",
+        "delta = self.origin - origin",
+        "delta = origin - self.origin",
+    ),
+    Mutation("no penalty", "solve.py", "K + alpha * identity", "K + 0 * identity"),
+    Mutation(
+        "the pull is toward zero, not the identity",
+        "solve.py",
+        "A=self.moments.A - self.moments.K",
+        "A=self.moments.A",
+    ),
+    Mutation("objects that were left out stay targets", "targets.py", ") & (rows >= 0)", ") | (rows >= 0)"),
+    Mutation(
+        "rounding decides which objects are candidates",
+        "neighbors/search.py",
+        "xp.astype(bound + 2 * error, frame.dtype)",
+        "xp.astype(bound - 2 * error, frame.dtype)",
+    ),
+    Mutation(
+        "ties go to the higher index",
+        "neighbors/ranking.py",
+        "xp.argsort(candidates, stable=True)",
+        "xp.argsort(-candidates, stable=True)",
+    ),
+    Mutation(
+        "ties between blocks go to the higher index",
+        "neighbors/blocks.py",
+        "np.lexsort((joined[1], joined[0])",
+        "np.lexsort((-joined[1], joined[0])",
+    ),
+    Mutation(
+        "a tie of votes goes to any class",
+        "neighbors/knn.py",
+        "xp.argmax(xp.take_along_axis(votes, near, axis=1), axis=1)",
+        "xp.argmax(votes, axis=1) * 0",
+    ),
+    Mutation(
+        "a source is its own target",
+        "outofcore/block_steps.py",
+        "squared[is_source], numbers[is_source] = np.inf, -1",
+        "squared[is_source] *= 1",
+    ),
+    Mutation(
+        "a sample of pairs counts as all",
+        "outofcore/learn.py",
+        "scaled(moments, seen.n / n_sources)",
+        "scaled(moments, 1.0)",
+    ),
+    Mutation(
+        "checkpoints of another number of targets are used",
+        "outofcore/pair_sums.py",
+        "numbers, self.k, self.class_means",
+        "numbers, 0, self.class_means",
+    ),
+    Mutation(
+        "hubs begin at the mean",
+        "hubness.py",
+        ">= 2 * float(xp.sum(occurrence))",
+        ">= float(xp.sum(occurrence))",
+    ),
+    Mutation(
+        "a discount is one rank off",
+        "retrieval.py",
+        "np.arange(2, gains.shape[1] + 2)",
+        "np.arange(3, gains.shape[1] + 3)",
+    ),
+    Mutation("an interval of one standard error", "evaluation.py", "NORMAL = 1.96", "NORMAL = 1.0"),
+    Mutation(
+        "crowded places are preferred",
+        "movers/bias.py",
+        "with_bias(-float(self.strength)",
+        "with_bias(float(self.strength)",
+    ),
+    Mutation(
+        "queries of a fold are learned from",
+        "selection/folds.py",
+        "(np.flatnonzero(fold != i), np.fl",
+        "(np.flatnonzero(fold >= 0), np.fl",
+    ),
+    Mutation("the best by chance is chosen", "selection/race.py", "TO_MOVE = 2.0", "TO_MOVE = 0.0"),
+    Mutation("two processes hold one lock", "support/locks.py", "fcntl.LOCK_EX |", "fcntl.LOCK_SH |"),
+    Mutation(
+        "half a file takes the place of a whole one",
+        "support/writing.py",
+        "        part.unlink(missing_ok=True)\n        raise",
+        "        os.replace(part, path)\n        raise",
+    ),
+    Mutation(
+        "a link out of the folder of a model is followed",
+        "saving/untrusted.py",
+        "if os.path.commonpath([inside, path]) != inside:",
+        "if not inside:",
+    ),
+    Mutation(
+        "class numbers that no class has are loaded",
+        "saving/state.py",
+        "not (low >= 0 and high < ",
+        "not (low >= 0 or high < ",
+    ),
+    Mutation(
+        "a moved index is learned from",
+        "repair/index_items.py",
+        "    mark = store.mark()\n    if mark is not None:\n        since",
+        "    mark = store.mark()\n    if mark is None and facts is None:\n        since",
+    ),
+    Mutation(
+        "lengths are ignored under inner product",
+        "repair/index_items.py",
+        '    if are_unit(X):\n        return "cosine"',
+        '    if len(X):\n        return "cosine"',
+    ),
+    Mutation(
+        "texts of users may end the script of a page",
+        "report/page.py",
+        'for letter in "<>&\\u2028\\u2029":',
+        'for letter in "\\u2028\\u2029":',
+    ),
+)
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """Run the suites with each defect: the full one where the fast one does not notice."""
+    mutations = MUTATIONS[:1] if options.quick else MUTATIONS
+    suites = {"fast": SUITES["fast"]} if options.quick else SUITES
+    rows = []
+    with progress_bar(None, len(mutations), desc="mutations") as bar:
+        for mutation in mutations:
+            rows.append(of_mutation(mutation, suites, ["tests/core"] if options.quick else []))
+            bar.update()
+    return {"core": {"settings": {"suites": suites}, "rows": rows}}
+
+
+def of_mutation(mutation: Mutation, suites: dict[str, str], tests: list[str]) -> dict[str, Any]:
+    """Return what the suites, one after another, say of a defect until one notices."""
+    row: dict[str, Any] = {**mutation._asdict(), "noticed by": None}
+    with TemporaryDirectory(prefix="hubless-mutation-") as folder:
+        copy_repository(Path(folder))
+        file = Path(folder, "src", "hubless", mutation.file)
+        file.write_text(mutation.applied(file.read_text()))
+        for suite, marks in suites.items():
+            row[suite] = run_suite(Path(folder), marks, tests)
+            if row[suite]["failed"] is not None:
+                return row | {"noticed by": suite}
+    return row
+
+
+def copy_repository(folder: Path) -> None:
+    """Copy what the tests need."""
+    for name in FOLDERS:
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules")
+        )
+    for name in FILES:
+        shutil.copy2(ROOT / name, folder / name)
+
+
+def run_suite(folder: Path, marks: str, tests: list[str]) -> dict[str, Any]:
+    """Run tests of a copy until one fails; return its name, None where all pass, and the seconds."""
+    command = [sys.executable, "-m", "pytest", "-x", "-n", "auto", "-m", marks, "--deselect", NOT_RUN, *tests]
+    environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
+    started = perf_counter()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode and failed is None:
+        raise RuntimeError(f"the tests could not run: {done.stdout[-500:]} {done.stderr[-500:]}")
+    return {"failed": failed and failed[1], "seconds": perf_counter() - started}

@@ -1,0 +1,186 @@
+"""The goals of speed, and what was reached, from the raw results."""
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any, NamedTuple
+
+from .markdown import MISSING, is_quick, shown
+from .record import RawFile
+from .select import SEARCHES
+from .timing import is_timed, ratio
+
+SHAPES = ("5,654 × 13,192 × 300", "2,000 × 100,000 × 384")
+RIVALS = ("scikit-learn brute", "faiss IndexFlatL2")
+START = 0.3  # seconds of processor time
+TIES = 1e-5  # relative difference of distances that float32 cannot tell
+GPU = (  # case, contender, seconds that it may take
+    ("imagenet fit and move", "tf32", 0.250),
+    ("imagenet fit and move", "float32", 0.700),
+    ("imagenet search", "tf32", 0.300),
+    ("news fit", "float32", 0.003),
+)
+
+
+REASONS = {  # by goal: why it was not reached
+    "at least 2.5 × faster than scikit-learn brute": (
+        "scikit-learn's brute force takes about twice as long as the bare product with the versions and on "
+        "the machine below, so that the product itself would not be 2.5 times as fast."
+    ),
+    "at least 2.5 × faster than faiss IndexFlatL2": (
+        "faiss 1.15 runs at about the speed of the bare product, as hubless does: neither can be "
+        "much faster than that. (An older faiss took 3.5 times as long.)"
+    ),
+    "at least 1,000 × faster than our LMNN": (
+        "Our own LMNN is fast, and a fit takes hardly longer than its bare products: they alone would have "
+        "to be several times as fast."
+    ),
+    "at most 0.003 s": (
+        "At this size the host cannot keep the GPU busy: a fit starts about 300 operations, each of which "
+        "takes the host some 20 microseconds, while the products take one millisecond in all."
+    ),
+}
+
+
+class SpeedGoal(NamedTuple):
+    """Something to reach, what was reached, and whether that is enough; None where it is not known."""
+
+    what: str
+    wanted: str
+    reached: str
+    holds: bool | None
+
+
+def goals(raw: Mapping[str, RawFile]) -> list[SpeedGoal]:
+    """Return every goal, measured or not; a quick look is no measurement."""
+    cases = {verb: file["cases"] for verb, file in raw.items() if not is_quick(file)}
+    return [
+        *_search(cases.get("search", {})),
+        *_fit(cases.get("fit", {})),
+        _at_most("select, in cross-validation", cases.get("select", {}), "news", SEARCHES, 1.5),
+        *_growth(cases.get("growth", {})),
+        _memory(cases.get("memory", {})),
+        _startup(cases.get("startup", {})),
+        *_gpu(cases.get("gpu", {})),
+    ]
+
+
+def _seconds(cases: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return cases.get(name, {}).get("seconds", {})
+
+
+def _why(seconds: Mapping[str, Any], *names: str) -> str:
+    """Say why there is no figure."""
+    errors = [seconds[name]["error"] for name in names if isinstance(seconds.get(name), dict)]
+    return f"not measured: {'; '.join(errors)}" if errors else MISSING
+
+
+def _compare(
+    what: str, wanted: str, seconds: Mapping[str, Any], of: str, to: str, is_enough: Callable[[float], bool]
+) -> SpeedGoal:
+    """Return a goal for the time of one contender over that of another."""
+    if not is_timed(seconds, of, to):
+        return SpeedGoal(what, wanted, _why(seconds, of, to), None)
+    shares = ratio(seconds, of, to)
+    reached = "{} × (quartiles {} to {})".format(*map(shown, shares))
+    return SpeedGoal(what, wanted, reached, is_enough(shares[0]))
+
+
+def _at_most(what: str, cases: Mapping[str, Any], name: str, to: str, limit: float) -> SpeedGoal:
+    """Return the goal that hubless takes at most `limit` times as long as the reference."""
+    wanted = f"at most {limit:g} × {to}"
+    return _compare(what, wanted, _seconds(cases, name), "hubless", to, lambda share: share <= limit)
+
+
+def _search(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    made = []
+    for shape in SHAPES:
+        what, seconds = f"search, {shape}", _seconds(cases, shape)
+        made.append(_at_most(what, cases, shape, "bare product", 1.25))
+        for rival in RIVALS:
+            wanted = f"at least 2.5 × faster than {rival}"
+            made.append(_compare(what, wanted, seconds, rival, "hubless", lambda share: share >= 2.5))
+        made += [_same(what, cases.get(shape, {}), rival) for rival in RIVALS]
+    return made
+
+
+def _same(what: str, case: Mapping[str, Any], rival: str) -> SpeedGoal:
+    wanted, measured = f"the neighbours of {rival}", case.get("neighbors", {}).get(rival)
+    if measured is None:
+        return SpeedGoal(what, wanted, _why(case.get("seconds", {}), rival), None)
+    share, difference = measured["same_rows"], measured["largest_difference"]
+    others = "" if share == 1 else f", the others' distances within {difference:.1g} of each other"
+    return SpeedGoal(what, wanted, f"{share:.4%} of the rows{others}", difference <= TIES)
+
+
+def _fit(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    made = [_at_most("fit and move, News", cases, "news", "bare products", 2)]
+    for name, title in {"hubless LMNN": "our LMNN", "metric-learn LMNN": "metric-learn's LMNN"}.items():
+        wanted, seconds = f"at least 1,000 × faster than {title}", _seconds(cases, "news")
+        learner = cases.get("news", {}).get("learners", {}).get(name, {})
+        took = least_seconds(learner)
+        if took is None or not is_timed(seconds, "hubless"):
+            reached = f"not measured: {learner['error']}" if "error" in learner else MISSING
+            made.append(SpeedGoal("fit and move, News", wanted, reached, None))
+            continue
+        times = took / median(seconds["hubless"])
+        is_bound = "more_than" in learner
+        holds = True if times >= 1000 else None if is_bound else False
+        reached = f"{'more than ' if is_bound else ''}{shown(times)} ×"
+        made.append(SpeedGoal("fit and move, News", wanted, reached, holds))
+    tiny = _at_most("fit and move, 5,000 classes of 4", cases, "tiny classes", "bare products", 3)
+    return [*made, tiny]
+
+
+def least_seconds(learner: Mapping[str, Any]) -> float | None:
+    """Return the seconds of a learner, at least; None where it did not run."""
+    return median(learner["seconds"]) if "seconds" in learner else learner.get("more_than")
+
+
+def _growth(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    made = []
+    for name, what, limit in (
+        ("fit by n", "growth of fit with n", 1.1),
+        ("fit by d", "growth of fit with d", 2.1),
+    ):
+        wanted = f"an exponent of about {limit} at most"
+        if name not in cases:
+            made.append(SpeedGoal(what, wanted, MISSING, None))
+            continue
+        slope, error, last = (cases[name][key] for key in ("exponent", "standard_error", "last_exponent"))
+        reached = f"{slope:.2f} ± {error:.2f}; {last:.2f} between the two largest sizes"
+        made.append(SpeedGoal(what, wanted, reached, max(round(slope, 1), round(last, 1)) <= limit))
+    return made
+
+
+def _memory(cases: Mapping[str, Any]) -> SpeedGoal:
+    what, wanted = "memory of predict", "at most 300 MB beyond input and output"
+    measured = cases.get("predict", {}).get("bytes", {}).get("hubless", {})
+    if "beyond" not in measured:
+        return SpeedGoal(what, wanted, measured.get("error", MISSING), None)
+    return SpeedGoal(what, wanted, f"{measured['beyond'] / 1e6:.0f} MB", measured["beyond"] <= 300e6)
+
+
+def _startup(cases: Mapping[str, Any]) -> SpeedGoal:
+    what, wanted = "start of `hubless --help` and every `VERB --help`", f"at most {START} s of processor time"
+    seconds = _seconds(cases, "startup")
+    helps = {
+        name: median(times)
+        for name, times in seconds.items()
+        if name.endswith("--help") and is_timed(seconds, name)
+    }
+    if not helps:
+        return SpeedGoal(what, wanted, MISSING, None)
+    slowest = max(helps, key=helps.__getitem__)
+    return SpeedGoal(what, wanted, f"{helps[slowest]:.2f} s (`{slowest}`)", helps[slowest] <= START)
+
+
+def _gpu(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    made = []
+    for case, contender, limit in GPU:
+        what, wanted, seconds = f"GPU, {case}, {contender}", f"at most {limit:.3f} s", cases.get(case, {})
+        if not is_timed(seconds, contender):
+            made.append(SpeedGoal(what, wanted, _why(seconds, contender), None))
+            continue
+        took = median(seconds[contender])
+        made.append(SpeedGoal(what, wanted, f"{took:.4f} s", took <= limit))
+    return made

@@ -1,0 +1,180 @@
+"""The standings: every mover beside the paper's methods, made from raw results and from nothing else."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hubless.paper.names import KINDS
+from hubless.paper.raw import write_files
+from hubless.paper.results import describe_machine
+from hubless.paper.table_blocks import BLOCKS
+
+from .markdown import grid
+from .mover_goals import LEARNERS, REASONS, SPLITS, Mean, Standings, collect, goals
+from .movers import CONTENDERS, FOLDER
+from .record import DOCS
+
+FOLDERS = (FOLDER, FOLDER.parent / "paper")
+PAGES = (DOCS.parent / "README.md", DOCS / "movers.md")  # which have the short table
+MARK = "<!-- made by `python -m benchmarks standings`; a test compares -->"
+FIRST = {
+    "original-metric": "Stay (Euclidean)",
+    "scale": "Scale",
+    "move-labeled": "MoveLabeled (the paper)",
+}
+ROWS = {
+    **FIRST,
+    **{slug: contender.title for slug, contender in CONTENDERS.items() if contender.is_neighbors},
+    "auto": "auto",
+    **LEARNERS,
+    **{slug: f"{contender.title} ‡" for slug, contender in CONTENDERS.items() if not contender.is_neighbors},
+}
+COMPETITORS = [method for method, title in ROWS.items() if "‡" not in title]
+INTRODUCTION = """\
+# The movers, measured
+
+The movers of `hubless.movers`, the choice among them (`mover="auto"`), the paper's Mahalanobis learners, \
+NCA and, as outside references (‡), two linear classifiers. [movers.md](movers.md) says what each mover does \
+and what was tried. Protocol and data are those of [results.md](results.md): 70 : 30 splits, 300 dimensions, \
+4 splits, mean ± standard error. Parameters are chosen by cross-validation on the training part alone. The \
+settings that auto chooses among were decided on other random splits of the same data sets; the learners had \
+no such advantage. Bold is the best, except the outside references, and all that tie with it as printed.
+
+Made by `python -m benchmarks standings` from raw results; those of the movers by
+
+    python -m benchmarks movers
+    python -m benchmarks movers --methods auto --datasets cub --dim 1280
+    python -m benchmarks movers --splits 20 --datasets {small} \
+--methods auto original-metric move-labeled {learners}
+"""
+
+
+class Field(NamedTuple):
+    """What a table shows of the cells."""
+
+    title: str
+    name: str
+    scale: int = 1
+    digits: int = 2
+    best: Callable[[Iterable[float]], float] = min
+
+    def value(self, mean: Mean) -> float:
+        """Return a mean as printed."""
+        return round(self.scale * mean.mean, self.digits)
+
+    def text(self, mean: Mean) -> str:
+        """Return a cell of the table: mean and error, and the splits where some are missing."""
+        error = "" if mean.error is None else f" ± {self.scale * mean.error:.{self.digits}f}"
+        part = "" if mean.n_splits == SPLITS else f" ({mean.n_splits} split{'s' * (mean.n_splits != 1)})"
+        return f"{self.value(mean):.{self.digits}f}{error}{part}"
+
+
+FIELDS = (
+    Field("Accuracy in per cent", "accuracy", 100, 1, max),
+    Field("Skewness of N10 (smaller is better)", "skewness"),
+    Field("Seconds to choose and fit", "total_seconds"),
+)
+TIMES = """\
+Measured for movers and linear classifiers only, including the choice of their settings, on one or two \
+threads while other jobs ran: compare orders of magnitude only. What auto costs against one plain fit and \
+predict in the same process is among the goals.
+"""
+
+
+def _table(standings: Standings, kind: str, field: Field) -> list[str]:
+    """Return methods × data sets as Markdown; bold where a method that competes is the best as printed."""
+    columns = standings.datasets(kind)
+    means = {(m, name): standings.figures(name, m, field.name) for m in ROWS for name in columns}
+    best = {}
+    for name in columns:
+        competing = [mean for method in COMPETITORS if (mean := means[method, name]) is not None]
+        best[name] = field.best(map(field.value, competing)) if competing else None
+
+    def cell(method: str, name: str) -> str:
+        mean = means[method, name]
+        if mean is None:
+            return "—"
+        is_best = method in COMPETITORS and field.value(mean) == best[name]
+        return f"**{field.text(mean)}**" if is_best else field.text(mean)
+
+    shown = [method for method in ROWS if any(means[method, name] is not None for name in columns)]
+    rows = [[ROWS[method], *(cell(method, name) for name in columns)] for method in shown]
+    return grid(["", *columns.values()], rows)
+
+
+def summary(standings: Standings) -> str:
+    """Return the short table: Euclidean, the paper's mover, auto and the best learner, without UCI data."""
+    rows = []
+    for name, title in standings.datasets("document", "image", "extra").items():
+        values = {method: standings.accuracy(name, method, of_all=True) for method in ROWS}
+        cells = [values[method] for method in ("original-metric", "move-labeled", "auto")]
+        best = standings.best_learner(name, SPLITS)
+        is_known = best is not None and all(values[method] is not None for method in LEARNERS)
+        learner = f"{best[0]:.1f} ({best[1]})" if best is not None and is_known else "—"
+        rows.append([title, *("—" if value is None else f"{value:.1f}" for value in cells), learner])
+    return "\n".join(grid(["", "Euclidean", "Move-labeled", "auto", "best learner"], rows))
+
+
+def markdown(folders: Sequence[str | Path]) -> str:
+    """Return the whole page."""
+    standings = collect(folders)
+    lines = [INTRODUCTION.format(small=" ".join(KINDS["UCI"]), learners=" ".join(LEARNERS)), "## Goals\n"]
+    for goal in goals(standings, collect(folders, 1280)):
+        why = f" {REASONS[goal.text]}" if not goal.holds and goal.text in REASONS else ""
+        lines.append(f"- {'✓' if goal.holds else '✗'} {goal.text}: {goal.figures}.{why}")
+    for field in FIELDS:
+        lines.append(f"\n## {field.title}\n")
+        lines += [TIMES] if field.name == "total_seconds" else []
+        for kind in KINDS:
+            if standings.datasets(kind):
+                lines += [f"**{BLOCKS[kind]}**\n", *_table(standings, kind, field), ""]
+    lines += ["## What auto chose\n", *_choices(standings)]
+    timed = [cell for cell in standings.cells.values() if "plain_seconds" in cell]
+    lines += ["", "Machines of the movers: " + "; ".join(sorted(set(map(describe_machine, timed)))) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _choices(standings: Standings) -> list[str]:
+    lines = ["| data set | split | mover | k |", "| --- | ---: | --- | ---: |"]
+    for name, title in standings.datasets(*KINDS).items():
+        for split in range(SPLITS):
+            if cell := standings.cells.get((name, "auto", split)):
+                chosen = cell["chosen"]
+                lines.append(f"| {title} | {split} | {chosen['mover']} | {chosen['n_neighbors']} |")
+    return lines
+
+
+def as_json(folders: Sequence[str | Path]) -> dict[str, Any]:
+    """Return every mean, and the goals."""
+    standings = collect(folders)
+    figures = [
+        {"dataset": name, "method": method, "field": field.name, **mean._asdict()}
+        for name in standings.datasets(*KINDS)
+        for method in ROWS
+        for field in FIELDS
+        if (mean := standings.figures(name, method, field.name)) is not None
+    ]
+    reached = [goal._asdict() for goal in goals(standings, collect(folders, 1280))]
+    return {"claims": reached, "figures": figures}
+
+
+def write(folders: Sequence[str | Path], out: Path) -> list[Path]:
+    """Make movers-results.md and movers.json."""
+    text = json.dumps(as_json(folders), indent=1) + "\n"
+    return write_files(out, {"movers-results.md": markdown(folders).encode(), "movers.json": text.encode()})
+
+
+def put_summary(folders: Sequence[str | Path], pages: Sequence[Path] = PAGES) -> list[Path]:
+    """Replace the short table on other pages, which is below MARK there."""
+    table = summary(collect(folders))
+    made = []
+    for page in pages:
+        text, count = re.subn(
+            rf"({re.escape(MARK)}\n+)(\|.*\n)+", rf"\g<1>{table}\n", page.read_text(encoding="utf-8")
+        )
+        if count != 1:
+            raise ValueError(f"{page} must have one table below {MARK}, it has {count}.")
+        made += write_files(page.parent, {page.name: text.encode()})
+    return made
