@@ -3,35 +3,42 @@
 import sys
 from pathlib import Path
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
 from hubless import MoveLabeled, nearest
 from hubless.hubness import k_occurrence, skewness
+from hubless.plot.style import SETTINGS, file_of, styled
 
 COLOURS = np.array(["#4053d3", "#ddb310", "#b51d14"])
+STYLE = SETTINGS | {  # with both axes and no grid
+    "axes.spines.left": True,
+    "axes.grid": False,
+    "axes.axisbelow": "line",
+    "axes.titleweight": "bold",
+    "ytick.major.size": 3.5,
+    "savefig.dpi": 110,
+}
 
 
 def gaussian_classes(n: int, d: int, spread: float, seed: int) -> tuple[np.ndarray, ...]:
-    """n stored objects of three classes in d dimensions and their classes; as many queries and theirs."""
+    """Make n stored objects of three classes in d dimensions and their classes, and as many queries."""
     rng = np.random.default_rng(seed)
     centres = spread * rng.standard_normal((3, d))
-    y, asked = rng.integers(0, 3, n), rng.integers(0, 3, n)
-    return centres[y] + rng.standard_normal((n, d)), y, centres[asked] + rng.standard_normal((n, d)), asked
+    y, truth = rng.integers(0, 3, n), rng.integers(0, 3, n)
+    return centres[y] + rng.standard_normal((n, d)), y, centres[truth] + rng.standard_normal((n, d)), truth
 
 
 def draw_move(axes: Axes) -> None:
-    """Stored objects and where they go; queries, which stay."""
-    X, y, queries, asked = gaussian_classes(39, 2, 2.6, seed=11)
+    """Draw stored objects and where they move, and queries, which stay."""
+    X, y, queries, truth = gaussian_classes(39, 2, 2.6, seed=11)
     moved = MoveLabeled(0.3 * MoveLabeled().fit(X, y).alpha_).fit_transform(X, y)
     for start, end, colour in zip(X, moved, COLOURS[y], strict=True):
         arrow = {"arrowstyle": "->", "color": colour, "alpha": 0.6, "shrinkA": 3, "shrinkB": 3}
         axes.annotate("", end, start, arrowprops=arrow)
     axes.scatter(*X.T, facecolors="none", edgecolors=COLOURS[y], s=38)
     axes.scatter(*moved.T, c=COLOURS[y], s=38)
-    axes.scatter(*queries[:18].T, c=COLOURS[asked[:18]], marker="x", s=34)
+    axes.scatter(*queries[:18].T, c=COLOURS[truth[:18]], marker="x", s=34)
     for marker, face, name in (
         ("o", "none", "stored, before"),
         ("o", "k", "stored, moved"),
@@ -49,7 +56,7 @@ def draw_move(axes: Axes) -> None:
 
 
 def draw_hubs(axes: Axes) -> None:
-    """How often each stored object is among the ten nearest, before and after."""
+    """Draw how often each stored object is among the ten nearest, before and after."""
     X, y, queries, _ = gaussian_classes(1500, 200, 0.35, seed=0)
     for objects, name, colour in (
         (X, "before", COLOURS[2]),
@@ -72,15 +79,14 @@ def draw_hubs(axes: Axes) -> None:
 
 
 def main(file: Path) -> None:
-    bare = {"axes.spines.top": False, "axes.spines.right": False, "axes.titleweight": "bold"}
-    with mpl.rc_context(bare | {"svg.hashsalt": "hubless", "svg.fonttype": "none"}):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    """Draw both panels into a file, .svg or .png."""
+    with styled(STYLE, "drawings") as figure_class:
+        figure = figure_class(figsize=(10, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
         draw_move(left)
         draw_hubs(right)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=110)
-        plt.close(figure)
+        file.write_bytes(file_of(figure, file.suffix[1:]))
 
 
 if __name__ == "__main__":
-    mpl.use("Agg")
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("idea.svg"))

@@ -8,51 +8,62 @@ import ray
 import recipe_parts as parts
 
 from hubless import MoveLabeled
-from hubless.large.fit import learn
-from hubless.large.tasks import add_sums, add_surveys
+from hubless.outofcore.block import Look
+from hubless.outofcore.learn import Plan, fit
+from hubless.outofcore.objects import Objects
 
-TOGETHER = 8  # results that a task adds up
-
-
-def task(function, *values, n=1):
-    """A function as a task; values that are references are fetched where it runs."""
-    return ray.remote(function).options(num_returns=n).remote(*values)
+TOGETHER = 8  # results that a task joins
 
 
-def tree(add, results):
-    """The sum of results that are elsewhere."""
-    while len(results) > 1:
-        groups = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
-        results = [task(lambda *some: add(some), *group) for group in groups]
-    return ray.get(results[0])
+def run(function, *values):
+    return function(*values)
 
 
-class OnRay:
-    """Labeled objects in blocks (number, X, y), given by references, as `learn` asks for them."""
+def task(function, *values):
+    """Run a function as a task; values that are references are fetched where it runs."""
+    return ray.remote(run).remote(function, *values)
 
-    def __init__(self, blocks, max_pairs=None):
-        self.blocks, self.max_pairs = blocks, max_pairs
-        self.seen = tree(add_surveys, [task(parts.look, block) for block in blocks])
 
-    def learn(self, lesson):
-        """Split by class, brought together by Ray's object store, learned bin by bin, added up in a tree."""
-        work = parts.plan(self.seen, lesson, self.max_pairs)
-        told, n = ray.put(work), work.n_bins
-        pieces = [task(parts.split, block, told, n=n) for block in self.blocks]
-        bins = zip(*pieces, strict=True)
-        return tree(add_sums, [task(parts.learn_bin, told, *own) for own in bins])
+class RayObjects(Objects):
+    """Labeled objects in blocks (number, X, y), given by references; results stay in Ray's object store."""
+
+    name, room = "the blocks", 1 << 26  # bytes of objects that a task may hold beside a block
+
+    def __init__(self, blocks, n_columns, skip_bad=False):
+        self.blocks, self.look = blocks, Look(n_columns, skip_bad=skip_bad)
+
+    def map(self, function, join, *shared, wanted=None, title=""):
+        """Let tasks work on blocks; results are joined in the order of the blocks, a few at a time."""
+        sent = [value if is_reference(value) else ray.put(value) for value in shared]
+        blocks = self.blocks if wanted is None else [self.blocks[number] for number in wanted]
+        results = [task(parts.labeled, function, block, *sent) for block in blocks]
+        while len(results) > 1:
+            groups = [results[i : i + TOGETHER] for i in range(0, len(results), TOGETHER)]
+            results = [task(lambda *group: join(group), *group) for group in groups]
+        ray.wait(results)  # or blocks would be held for the next step as well
+        return results[0]
+
+    def call(self, function, *values):
+        return task(function, *values)
+
+    def take(self, result):
+        return ray.get(result) if is_reference(result) else result
+
+
+def is_reference(value):
+    return isinstance(value, ray.ObjectRef)
 
 
 def moved(blocks, mover):
-    """References to the blocks moved; the mover, with W, goes to each machine once."""
-    told = ray.put(mover)
-    return [task(parts.move, block, told) for block in blocks]
+    """Return references to the blocks moved; the mover, with W, goes to each machine once."""
+    sent = ray.put(mover)
+    return [task(parts.move, block, sent) for block in blocks]
 
 
-def main(n_blocks=8):
+def main(n_blocks=12):
     blocks = [task(parts.read, number) for number in range(n_blocks)]
     started, mover = perf_counter(), MoveLabeled()
-    learn(mover, OnRay(blocks))
+    fit(mover, RayObjects(blocks, 64), Plan(max_pairs=None))
     seconds = perf_counter() - started
     return {"seconds": seconds, **parts.check(mover, ray.get(moved(blocks, mover)))}
 

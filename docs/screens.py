@@ -15,28 +15,28 @@ FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader
 
 
 def picture(page: Page, selector: str) -> Image.Image:
-    """A part of the page, without the bar that floats over it."""
+    """Take a picture of a part of the page."""
     return Image.open(BytesIO(page.locator(selector).screenshot())).convert("RGB")
 
 
 def beside(*pictures: Image.Image) -> Image.Image:
-    """Pictures in a row."""
-    gap, height = 24, max(own.height for own in pictures)
-    whole = Image.new("RGB", (sum(own.width + gap for own in pictures) - gap, height), "white")
+    """Put pictures in a row."""
+    gap, height = 24, max(part.height for part in pictures)
+    row = Image.new("RGB", (sum(part.width + gap for part in pictures) - gap, height), "white")
     left = 0
-    for own in pictures:
-        whole.paste(own, (left, 0))
-        left += own.width + gap
-    return whole
+    for part in pictures:
+        row.paste(part, (left, 0))
+        left += part.width + gap
+    return row
 
 
 def save(picture: Image.Image, file: Path) -> None:
-    """Few colours, few bytes."""
+    """Write a picture with few colours, so that the file is small."""
     picture.quantize(128, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 def main(file: Path, folder: Path) -> None:
-    """The head of the page, and the map before and after."""
+    """Write pictures of the head of the page, and of the map before and after."""
     names = ("chromium", "chromium-browser", "google-chrome")
     chromium = next(filter(None, map(shutil.which, names)), None)
     with sync_playwright() as driver:
@@ -47,9 +47,9 @@ def main(file: Path, folder: Path) -> None:
         page.add_style_tag(content="header.top { display: none } .map-zoom { display: none }")
         save(picture(page, "#summary"), folder / "page-summary.png")
         states = []
-        for state in ("0", "100"):
-            page.locator("#map input[type=range]").fill(state)
-            page.wait_for_timeout(500)
+        for percent in (0, 100):
+            page.locator("#map input[type=range]").fill(str(percent))
+            page.wait_for_selector(f'#map .map[data-morph="{percent / 100:.2f}"]')
             states.append(picture(page, "#map canvas >> nth=0"))
         save(beside(*states), folder / "page-map.png")
         browser.close()
