@@ -352,13 +352,17 @@ def test_commands_on_the_pages_are_those_of_the_parser():
         assert parser().parse_args(shlex.split(command)).run
 
 
+def test_mutations_leave_out_the_tests_of_themselves():
+    assert all(name in globals() for name in mutations.NOT_RUN)
+
+
 def test_every_mutation_can_be_made_and_changes_the_file():
     for mutation in mutations.MUTATIONS:
         text = (ROOT / "src" / "hubless" / mutation.file).read_text()
         assert mutation.applied(text) != text
 
 
-def test_mutations_that_the_suites_notice_are_those_of_the_page():
+def test_mutations_noticed_are_those_of_the_page():
     """Every defect of the list was tried, and the page says how many the fast suite noticed."""
     rows = record.read(mutations.FOLDER)["mutations"]["cases"]["core"]["rows"]
     assert [(row["file"], row["old"], row["new"]) for row in rows] == [m[1:] for m in mutations.MUTATIONS]

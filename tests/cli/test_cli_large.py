@@ -59,7 +59,7 @@ def test_the_best_of_many_is_chosen_and_applied(parts, tmp_path, run, metric):
     found = np.stack(pq.read_table(moved / "2.parquet")["vector"].to_numpy(zero_copy_only=False))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     if metric == "cosine":
-        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5, atol=1e-6)
 
 
 def test_inner_product_of_other_lengths_is_refused(parts, tmp_path, refused):

@@ -406,6 +406,7 @@ def test_one_two_and_four_workers(rng, monkeypatch):
             assert_same(got, want, X, y, 1e-6)
             found.append(np.concatenate([got.W_, got.means_]))
         moved = got.move(x, labels).compute()
-        np.testing.assert_array_equal(moved, got.move(X, y))
+        # blocks of another size are rounded otherwise by the products of some processors
+        np.testing.assert_allclose(moved, got.move(X, y), rtol=1e-6, atol=1e-6)
         assert_same(fit_large(LabelRidge(), x, labels, max_pairs=500), sample, X, y, 1e-6)
     assert all((one == found[0]).all() for one in found)

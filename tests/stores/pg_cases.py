@@ -68,7 +68,7 @@ def rows_of(address, table="items"):
     return {i: (t, None if v is None else np.array(json.loads(v), np.float32)) for i, t, v in rows}
 
 
-def check_moved(address, model, blue="items", green="moved", rtol=1e-5):
+def check_moved(address, model, blue="items", green="moved", rtol=1e-5, atol=1e-6):
     """Check that green has all rows of blue, moved, and no others."""
     before, after = rows_of(address, blue), rows_of(address, green)
     assert set(before) == set(after)

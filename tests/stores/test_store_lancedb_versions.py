@@ -142,7 +142,7 @@ def test_the_original_survives_a_clean_up_and_comes_back_with_its_index(many):
     assert store.mark() is None
     clean_up(engine(store))
     moved = store.sibling(report["moved_kept_as"])
-    np.testing.assert_allclose(moved.fetch(ids[:3]).vectors, model.move(X[:3]), rtol=1e-5)
+    np.testing.assert_allclose(moved.fetch(ids[:3]).vectors, model.move(X[:3]), rtol=1e-5, atol=1e-6)
     assert moved.fetch([10**6], ["text"]).columns["text"] == ["came to the moved one"]
 
 

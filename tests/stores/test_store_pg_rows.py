@@ -80,7 +80,7 @@ def test_odd_names_are_names(address):
     batch = store.fetch([names[3], "no such", names[1]], ["100%"])
     assert batch.ids.tolist() == [names[3], names[1]]
     assert batch.columns["100%"] == [rows[3][2], rows[1][2]]
-    np.testing.assert_allclose(batch.vectors, model.move(X[[3, 1]]), rtol=1e-5)
+    np.testing.assert_allclose(batch.vectors, model.move(X[[3, 1]]), rtol=1e-5, atol=1e-6)
     assert store.search(X[:3] + 0.1, 2).shape == (3, 2)
     assert apply_again_after_rollback(store, model, green) == 0
     tables = run(
@@ -221,7 +221,9 @@ def test_ids_and_vectors_alone(address):
     assert store.fetch([10**9, 3]).ids.tolist() == [3]
     assert apply_index(model, store, "moved")["written"] == 30
     assert apply_index(model, store, "moved")["written"] == 0
-    np.testing.assert_allclose(store.sibling("moved").fetch([4]).vectors, model.move(X[[4]]), rtol=1e-5)
+    np.testing.assert_allclose(
+        store.sibling("moved").fetch([4]).vectors, model.move(X[[4]]), rtol=1e-5, atol=1e-6
+    )
     with pytest.raises(StoreError, match="no column 'text'"):
         store.fetch([3], ["text"])
 

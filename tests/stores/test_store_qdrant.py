@@ -79,9 +79,9 @@ def test_other_vectors_and_the_payload_are_copied(tmp_path):
         assert vectors.keys() == was.keys()
         for other in vectors.keys() - {"body", "title"}:
             assert vectors[other] == was[other]
-        np.testing.assert_allclose(vectors["title"], unit(np.array([was["title"]]))[0], rtol=1e-5)
+        np.testing.assert_allclose(vectors["title"], unit(np.array([was["title"]]))[0], rtol=1e-5, atol=1e-6)
         if "body" in was:
-            np.testing.assert_allclose(vectors["body"], moved[i], rtol=1e-5)
+            np.testing.assert_allclose(vectors["body"], moved[i], rtol=1e-5, atol=1e-6)
     assert store.connection.client.get_collection("moved").config.metadata["owner"] == "search team"
     assert dump(store.connection.client, "rich") == before
 
@@ -160,7 +160,7 @@ def test_a_collection_that_is_not_an_alias_says_how_it_can_be_promoted(few):
     served = store.sibling("served")
     assert apply_index(model, served, "moved")["written"] == 0
     assert promote_index(served, "moved")["original"] == "items_v1"
-    np.testing.assert_allclose(served.fetch(ids[:9]).vectors, model.move(X[:9]), rtol=1e-5)
+    np.testing.assert_allclose(served.fetch(ids[:9]).vectors, model.move(X[:9]), rtol=1e-5, atol=1e-6)
     with pytest.raises(
         StoreError, match="exists already and"
     ):  # it serves now: not to be touched from another name

@@ -156,16 +156,16 @@ def test_an_interrupted_promote_loses_nothing(few, monkeypatch):
             promote_index(store, "moved")
     np.testing.assert_array_equal(store.fetch(ids).vectors, X)
     promote_index(store, "moved")  # which finds it under its name again
-    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5)
+    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
     with monkeypatch.context() as patch:
         patch.setattr(switch, "_exchange", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             rollback_index(store)
-    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5)
+    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
     assert rollback_index(store)["moved_kept_as"] == f"{store.name}.moved-{model.hash[:8]}"
     np.testing.assert_array_equal(store.fetch(ids).vectors, X)
     promote_index(store, f"items.moved-{model.hash[:8]}")  # it can serve again
-    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5)
+    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
 
 
 def count_writes(counted):
@@ -199,7 +199,7 @@ def test_an_apply_that_was_killed_is_resumed(few, tmp_path):
             promote_index(resumed, "moved")
         assert apply_index(model, resumed, "moved")["written"] == 60 - 10 * max(moment - 1, 0)
         promote_index(resumed, "moved")
-        np.testing.assert_allclose(resumed.fetch(ids).vectors, model.move(X), rtol=1e-5)
+        np.testing.assert_allclose(resumed.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
         resumed.close()
         assert dump(f"{folder}.original") == before
 

@@ -91,6 +91,6 @@ def test_an_apply_that_was_killed_is_resumed(few, tmp_path):
             promote_index(resumed, "moved")
         assert apply_index(model, resumed, "moved")["written"] == 60 - max(moment - 1, 0), moment
         promote_index(resumed, "moved")
-        np.testing.assert_allclose(resumed.fetch(ids).vectors, model.move(X), rtol=1e-5)
+        np.testing.assert_allclose(resumed.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
         assert dump(resumed.connection.client, "items_v1") == before
         resumed.connection.close()

@@ -6,6 +6,7 @@ chosen: cells may run in parallel or on different machines, times may not.
 """
 
 import os
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -146,11 +147,16 @@ def _alone(task: Any, cell: Cell, options: Options) -> Cell:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_die_with_parent)
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start_job)
 
 
-def _die_with_parent() -> None:
-    """End a job whose parent was killed: it would continue, unseen, beside the run that resumes."""
+def _start_job() -> None:
+    """Let a job end at once with Ctrl-C, and with its parent: it would continue, unseen, beside the next run.
+
+    An exception at Ctrl-C could come while the job has the lock of the pool's queue, which would then wait
+    for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch() -> None:
         parent = parent_process()
