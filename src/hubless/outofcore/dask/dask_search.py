@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def nearest(
 def distances_and_indices(results: list[Any], queries: Any, k: int, dtype: Any) -> Any:
     """Return Dask arrays of distances, of a type, and of indices; of indices alone without a type."""
     delayed = need("dask", "dask").delayed
-    indices = as_rows([delayed(_rows)(near) for near in results], queries, k, np.dtype(np.int64))
+    indices = as_rows([near.rows for near in results], queries, k, np.dtype(np.int64))
     if dtype is None:
         return indices
     distances = [delayed(distances_of)(near, dtype) for near in results]
@@ -110,15 +111,11 @@ def measure_hubness(
     ranges = [(first, min(first + RANGE, n_objects)) for first in range(0, n_objects, RANGE)]
     for first, last in ranges:
         parts = [delayed(_occurrence)(block, first, last, n_objects) for block in blocks]
-        counted.append(join_tree(_sum, parts))
+        counted.append(join_tree(partial(np.sum, axis=0), parts))
     hubness: Hubness = compute(delayed(_measures)(counted, neighbors.shape[1], n_rows(neighbors)))
     sizes = zip(counted, ranges, strict=True)
     pieces = [array.from_delayed(counts, (last - first,), np.int64) for counts, (first, last) in sizes]
     return replace(hubness, occurrence=array.concatenate(pieces))
-
-
-def _rows(near: Nearest) -> np.ndarray:
-    return near.rows
 
 
 def distances_of(near: Nearest, dtype: Any) -> np.ndarray:
@@ -132,10 +129,6 @@ def _occurrence(index: np.ndarray, first: int, last: int, n_objects: int) -> np.
         check_neighbors(index, n_objects)
     here = index[(index >= first) & (index < last)] - first
     return np.bincount(here, minlength=last - first)
-
-
-def _sum(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return np.sum(arrays, axis=0)
 
 
 def _measures(occurrences: Sequence[np.ndarray], k: int, n_queries: int) -> Hubness:
