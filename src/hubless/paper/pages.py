@@ -10,7 +10,7 @@ from ..arrays import to_numpy
 from ..evaluation import BeforeAfter, evaluate_classes
 from ..report.choice import with_surface
 from ..report.details import Captions
-from ..report.report import ModelDescription, Report, make_report
+from ..report.report import ModelDescription, Report, make_report, step
 from ..selection.folds import tried_row
 from .datasets import RECIPES
 from .experiment import METHODS, fitted
@@ -97,11 +97,7 @@ def _apply(dataset: str) -> dict[str, Any]:
     command = f"hubless reproduce --datasets {dataset} --splits 1 --report pages"
     return {
         "words": "To do the same with your data:",
-        "steps": [
-            {"title": "In Python", "code": CODE, "language": "python"},
-            {"title": "Make this page again", "code": command, "language": "sh"},
-        ],
-        "undo": [],
+        "steps": [step("In Python", CODE), step("Make this page again", command, "sh")],
     }
 
 
