@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import float_type
-from ...arrays.inputs import check_count
 from ...hubness import Hubness, measure_occurrence
 from ...neighbors import check_neighbors
 from ...neighbors.blocks import Nearest, nearest_in_block, nearest_of_blocks, without_self
+from ...neighbors.knn import check_search
 from ...support.imports import need
 from .dask_fit import refuse
 from .engine import as_array, as_rows, compute, delayed_blocks, join_tree, n_rows, sized
@@ -64,18 +64,8 @@ def nearest(
     """
     refuse(device=device)
     queries, objects = as_array(queries), sized(as_array(objects))
-    if queries.shape[1] != objects.shape[1]:
-        raise ValueError(
-            f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}; give the same columns."
-        )
-    if exclude_self and sized(queries).shape[0] != objects.shape[0]:
-        raise ValueError(
-            "exclude_self needs the objects themselves as queries, row for row; "
-            f"got {sized(queries).shape[0]:,} queries and {objects.shape[0]:,} objects."
-        )
-    most = objects.shape[0] - exclude_self
-    if not 1 <= check_count("k", k) <= most:
-        raise ValueError(f"k must be from 1 to the {most:,} objects; got {k}.")
+    queries = sized(queries) if exclude_self else queries
+    check_search(queries, objects, k, exclude_self)
     dtype = np.result_type(float_type(queries.dtype), float_type(objects.dtype))
     results = nearest_in_blocks(queries, objects, k, exclude_self=exclude_self)
     return distances_and_indices(results, queries, k, dtype if return_distance else None)
