@@ -36,7 +36,7 @@ def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
     """Return the report of one split, with the settings of the raw results; its figures are theirs."""
     raw = _results(dataset, dim, options, split)
     data = loaded(dataset, dim, options.data_dir, options.rows)
-    X, y, queries, truth = (np.asarray(to_numpy(part)) for part in split_of(data, split))
+    X, y, queries, truth = map(to_numpy, split_of(data, split))
     names = np.array(data.classes)
     moved, model = fitted(MOVED, {"alpha": raw[MOVED]["chosen"]["alpha"]}, X, y, split)
     ks = BeforeAfter(*(int(raw[method]["chosen"]["n_neighbors"]) for method in (PLAIN, MOVED)))
@@ -46,7 +46,7 @@ def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
         evaluation.notes.append(RECIPES[dataset].note)
     description = ModelDescription(
         TITLES[MOVED],
-        np.asarray(to_numpy(model.W_)),
+        to_numpy(model.W_),
         with_surface(_choice(raw, len(X)), X, y, model, ks.after),
         _apply(dataset),
         _provenance(dataset, dim, split, raw[MOVED]),

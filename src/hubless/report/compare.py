@@ -123,14 +123,9 @@ def _fitted(model: Any, X: Any, y: Any) -> tuple[Any, float | None]:
     return model, None
 
 
-def _host(values: Any) -> np.ndarray:
-    """Return an array of any library, or a list, as a NumPy array."""
-    return np.asarray(to_numpy(values) if hasattr(values, "shape") else values)
-
-
 def _points(values: Any, what: str) -> np.ndarray:
     """Return objects or queries as a NumPy array."""
-    array = _host(values)
+    array = to_numpy(values)
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{what} must have two dimensions and at least one row; got shape {array.shape}.")
     return array
@@ -138,7 +133,7 @@ def _points(values: Any, what: str) -> np.ndarray:
 
 def _texts(labels: Any) -> np.ndarray:
     """Return classes as texts; the 1 of one list equals the 1.0 of another, as in scikit-learn."""
-    values = _host(labels).reshape(-1).tolist()
+    values = to_numpy(labels).reshape(-1).tolist()
     texts = np.empty(len(values), dtype=object)  # a text may be any length
     texts[:] = [label_text(value) for value in values]
     return texts
@@ -165,7 +160,7 @@ def _evaluate(
     model: Any, X: np.ndarray, labels: np.ndarray, queries: np.ndarray, classes: np.ndarray
 ) -> Evaluation:
     """Evaluate a fitted classifier beside the same vote among its original objects."""
-    moved = _host(model.moved_)
+    moved = to_numpy(model.moved_)
     X, queries = X.astype(moved.dtype, copy=False), queries.astype(moved.dtype, copy=False)
     return evaluate_classes(
         BeforeAfter(X, moved),
@@ -174,7 +169,7 @@ def _evaluate(
         classes,
         BeforeAfter(_plain_neighbors(model, X, labels), model._n_neighbors()),
         by_distance=model.weights == "distance",
-        weights=None if model.weights_ is None else _host(model.weights_),
+        weights=None if model.weights_ is None else to_numpy(model.weights_),
     )
 
 
