@@ -9,16 +9,18 @@ from .support.imports import lazy_names
 from .support.version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python does
-    from .classifier import MoveLabeledClassifier
-    from .classifier_cv import MoveLabeledClassifierCV
-    from .hubness import Hubness, measure_hubness
-    from .move_query import MoveQuery
-    from .movers import MoveLabeled
-    from .neighbors import nearest
-    from .outofcore.fit import fit_large
-    from .report.compare import compare
-    from .report.report import Report
-    from .saving import load, save
+    from .classifier import MoveLabeledClassifier as MoveLabeledClassifier
+    from .classifier_cv import MoveLabeledClassifierCV as MoveLabeledClassifierCV
+    from .hubness import Hubness as Hubness
+    from .hubness import measure_hubness as measure_hubness
+    from .move_query import MoveQuery as MoveQuery
+    from .movers import MoveLabeled as MoveLabeled
+    from .neighbors import nearest as nearest
+    from .outofcore.fit import fit_large as fit_large
+    from .report.compare import compare as compare
+    from .report.report import Report as Report
+    from .saving import load as load
+    from .saving import save as save
 
 _HOMES = {
     "Hubness": "hubness",
@@ -34,24 +36,7 @@ _HOMES = {
     "nearest": "neighbors",
     "save": "saving",
 }
-
-__all__ = [
-    "Hubness",
-    "MoveLabeled",
-    "MoveLabeledClassifier",
-    "MoveLabeledClassifierCV",
-    "MoveQuery",
-    "Report",
-    "__version__",
-    "compare",
-    "fit_large",
-    "load",
-    "measure_hubness",
-    "nearest",
-    "save",
-]
-
-
+__all__ = ["__version__", *_HOMES]
 __getattr__ = lazy_names(__name__, _HOMES)
 
 

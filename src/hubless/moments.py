@@ -17,6 +17,8 @@ from .arrays.inputs import check_squares
 from .arrays.products import gram, rows_at_once, sparse_rows, sum_blocks
 from .targets import pairs
 
+SUMS = ("weight", "x_sum", "z_sum", "A", "K")  # what adds up of moments about one origin
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -54,8 +56,7 @@ class Moments:
 
     def _combine(self, operator: Callable[[Any, Any], Any], other: "Moments") -> "Moments":
         other = other.about(self.origin)
-        sums = ("weight", "x_sum", "z_sum", "A", "K")
-        return Moments(self.origin, *(operator(getattr(self, name), getattr(other, name)) for name in sums))
+        return Moments(self.origin, *(operator(getattr(self, name), getattr(other, name)) for name in SUMS))
 
     # With δ = o − p:  Σ w (x − p)(z − p)ᵀ = A + x_sum δᵀ + δ (z_sum + (Σ w) δ)ᵀ, and K alike
     def about(self, origin: Array) -> "Moments":

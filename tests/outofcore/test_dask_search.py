@@ -249,9 +249,9 @@ def test_what_nearest_refuses(data):
     X, _, queries, _ = data
     x, z = da.from_array(queries), da.from_array(X)
     for args, more, message in [
-        ((x[:, :4], z, 2), {}, "queries have 4 columns, objects 5"),
-        ((x, z, 149), {}, "from 1 to the 148 objects; got 149"),
-        ((z, z, 148), {"exclude_self": True}, "from 1 to the 147"),
+        ((x[:, :4], z, 2), {}, r"same number of columns; got shapes \(80, 4\) and \(148, 5\)"),
+        ((x, z, 149), {}, "cannot return 149 neighbours: there are 148 objects"),
+        ((z, z, 148), {"exclude_self": True}, "there are 147 objects"),
         ((x, z, 0), {}, "k must be"),
         ((x, z, 2), {"exclude_self": True}, "80 queries and 148 objects"),
         ((x[0], z, 2), {}, "one row per object"),

@@ -1,24 +1,23 @@
 """Movers that change how often an object is a neighbour at all: a bias per object, in one more column."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import array_api_compat as compat
 import numpy as np
 
 from ..arrays import Array, convert, namespace
 from ..arrays.inputs import check_count, check_positive
-from ..arrays.library import blocks
 from ..moments import scatter
-from ..neighbors.ranking import drop_self
+from ..neighbors.ranking import drop_self, squared_distances
 from ..neighbors.search import search
+from ..targets import first_targets, pairs
 from .mover import Mover
-from .points import Points, class_means, weighted_mean
+from .points import Points, class_means, squared_norms, weighted_mean
 
 __all__ = ["Balance", "Steer"]
 
 QUANTILE = 0.99  # of r: an outlier far from everything would widen the column for all
-ROWS = 8192  # objects compared with their targets at once
 
 
 # b_i = −g mean{‖z_i − x‖² : x among the objects nearest to z_i}
@@ -170,15 +169,8 @@ class Steer(Mover):
 def _target_spread(points: Points, mean: Array) -> float:
     """Return u, or the mean squared distance to μ where every object is alone or has a duplicate."""
     xp, X = namespace(points.X), points.X
-    targets: Any = points.targets
-    first = targets[:, 0]
-    total, pairs, spread = 0.0, 0, 0.0
-    for rows in blocks(X.shape[0], ROWS):
-        x, index = xp.astype(X[rows, :], xp.float64), first[rows]
-        apart = x - xp.astype(xp.take(X, xp.clip(index, min=0), axis=0), xp.float64)
-        squared = xp.vecdot(apart, apart, axis=-1)
-        total += float(xp.sum(xp.where(index >= 0, squared, 0.0)))
-        pairs += int(xp.sum(xp.astype(index >= 0, xp.int64)))
-        spread += float(xp.sum((x - mean) ** 2))
-    near, wide = total / max(pairs, 1), spread / X.shape[0]
+    source, target = pairs(first_targets(points.targets, 1))
+    total = float(xp.sum(squared_distances(X, X, source, target))) if source.shape[0] else 0.0
+    near = total / max(source.shape[0], 1)
+    wide = float(xp.mean(squared_norms(X - xp.astype(mean, X.dtype))))
     return near if near > 1e-12 * wide else wide

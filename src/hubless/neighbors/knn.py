@@ -69,6 +69,14 @@ def nearest(
     """
     queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
     namespace(queries, objects)  # refuses mixtures
+    check_search(queries, objects, k, exclude_self)
+    queries, objects = to_device(queries, device), to_device(objects, device)
+    result = search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
+    return host_like(result, device)
+
+
+def check_search(queries: Array, objects: Array, k: int, exclude_self: bool) -> None:
+    """Refuse matrices that cannot be compared, and to search for more objects than there are."""
     if queries.shape[1] != objects.shape[1]:
         raise ValueError(
             "queries and objects must have the same number of columns; "
@@ -82,9 +90,6 @@ def nearest(
     most = objects.shape[0] - exclude_self
     if not 1 <= check_count("k", k) <= most:
         raise ValueError(f"cannot return {k} neighbours: there are {most} objects to choose from.")
-    queries, objects = to_device(queries, device), to_device(objects, device)
-    result = search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)
-    return host_like(result, device)
 
 
 def check_neighbors(indices: Any, n_objects: int, like: Array | None = None) -> Array:

@@ -40,14 +40,6 @@ class Work(NamedTuple):
         """Return what was seen of all blocks."""
         return Work(name, look, seen.classes, seen.starts, np.dtype(seen.dtype))
 
-    def rows_of(self, block: Block, number: int) -> "Rows":
-        """Return all objects of a block; OSError where there are other ones than at the first look."""
-        X, labels = clean(block, self.look)
-        numbers = np.arange(self.starts[number], self.starts[number + 1])
-        if len(X) != len(numbers):
-            raise changed(self.name)
-        return Rows(numbers, X.astype(self.dtype, copy=False), labels.codes(self.classes))
-
     def blocks_with(self, numbers: np.ndarray) -> list[int]:
         """Return the blocks that have some of these objects, given by their numbers."""
         places = np.searchsorted(self.starts, numbers, side="right") - 1
@@ -68,13 +60,17 @@ class Rows(NamedTuple):
 
 
 def all_rows(block: Block, number: int, work: Work) -> Rows:
-    """Return all objects of a block."""
-    return work.rows_of(block, number)
+    """Return all objects of a block; OSError where there are other ones than at the first look."""
+    X, labels = clean(block, work.look)
+    numbers = np.arange(work.starts[number], work.starts[number + 1])
+    if len(X) != len(numbers):
+        raise changed(work.name)
+    return Rows(numbers, X.astype(work.dtype, copy=False), labels.codes(work.classes))
 
 
 def chosen_rows(block: Block, number: int, work: Work, numbers: np.ndarray) -> Rows:
     """Return the objects of a block whose numbers are among these, which ascend."""
-    rows, first = work.rows_of(block, number), work.starts[number]
+    rows, first = all_rows(block, number, work), work.starts[number]
     start, stop = np.searchsorted(numbers, work.starts[number : number + 2])
     here = numbers[start:stop] - first
     return Rows(rows.numbers[here], rows.X[here], rows.codes[here])
@@ -82,7 +78,7 @@ def chosen_rows(block: Block, number: int, work: Work, numbers: np.ndarray) -> R
 
 def drawn_rows(block: Block, number: int, work: Work, draw: Draw) -> Drawn:
     """Return what is drawn of the objects of a block."""
-    rows = work.rows_of(block, number)
+    rows = all_rows(block, number, work)
     drawn = draw.draw_rows(int(work.starts[number]), rows.X, rows.codes, rows.codes)
     return drawn._replace(labels=work.classes[drawn.labels])
 
@@ -94,7 +90,7 @@ def nearest_of_sources(
     block: Block, number: int, work: Work, sources: Rows, k: int, checkpoint: Checkpoint | None
 ) -> Nearest:
     """Find the k nearest objects of a block of the class of each source, other than the source itself."""
-    rows = work.rows_of(block, number)
+    rows = all_rows(block, number, work)
     width = min(k + 1, len(rows.X))  # one more, as the source may be among them
     with ignore_overflow():
         index = nearest_of_class(sources.X, sources.codes, rows.X, rows.codes, width)
@@ -150,7 +146,7 @@ class ClassSums(NamedTuple):
 
 def class_sums(block: Block, number: int, work: Work) -> ClassSums:
     """Return the sums of the classes in a block."""
-    rows = work.rows_of(block, number)
+    rows = all_rows(block, number, work)
     order = np.argsort(rows.codes, kind="stable")
     size = max(1, NUMBERS // rows.X.shape[1])
     parts = []
@@ -185,7 +181,7 @@ def pair_moments(
     block: Block, number: int, work: Work, sources: Rows, near: Nearest, centring: Centring
 ) -> Moments:
     """Return the moments of the pairs whose target is in a block, of which there is at least one."""
-    rows, (first, last) = work.rows_of(block, number), work.starts[number : number + 2]
+    rows, (first, last) = all_rows(block, number, work), work.starts[number : number + 2]
     source, place = np.nonzero((near.rows >= first) & (near.rows < last))
     target = near.rows[source, place] - first
     size, parts = max(1, NUMBERS // rows.X.shape[1]), []

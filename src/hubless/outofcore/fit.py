@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..arrays.devices import dispatched
+from ..arrays.devices import is_on_engine
 from ..movers import Mover
 from ..stores.opening import open_store
 from ..stores.store import Store
-from .learn import Plan, fit
+from .dask.dask_objects import objects_of_arrays
+from .learn import Plan, column_names, fit
 from .memory import budget
-from .objects import LocalObjects
+from .objects import Objects
 from .sampling import check_max_pairs
 from .sources import ArrayObjects, StoreObjects, check_scratch
 
 
-@dispatched
 def fit_large(
     mover: Any,
     X: Any,
@@ -85,8 +85,10 @@ def check_mover(mover: Any) -> None:
         raise ValueError(f"device={mover._device()!r} is ignored here; leave it out, or fit in memory.")
 
 
-def _objects(X: Any, y: Any, memory: int, scratch: Path | None, options: dict[str, Any]) -> LocalObjects:
-    """Return objects in blocks, of a store or an array."""
+def _objects(X: Any, y: Any, memory: int, scratch: Path | None, options: dict[str, Any]) -> Objects:
+    """Return objects in blocks, of Dask, a store or an array."""
+    if is_on_engine(X) or is_on_engine(y):
+        return objects_of_arrays(X, y, **options)  # whose workers have their own memory limits
     if isinstance(X, str | os.PathLike):
         X = open_store(X)
     if isinstance(X, Store):
@@ -107,12 +109,6 @@ def scratch_folder(scratch: Any) -> Path | None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"scratch must be a folder; {folder} is a file.")
     return folder
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame, where all are texts, as scikit-learn does."""
-    names = list(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def check_seed(seed: Any) -> int:

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from ..moments import Moments
+from ..moments import SUMS, Moments
 from ..movers import Mover
 from ..movers.mover import Needs, Totals
 from .block_steps import ClassSums, Rows, Work, all_rows, class_sums, drawn_rows
 from .objects import Objects, changed
-from .pair_sums import SUMS, PairSummation, bytes_of_source
+from .pair_sums import PairSummation, bytes_of_source
 from .sampling import Draw, Drawn, n_sources, warn_sampled
 from .survey import Survey, survey
 
@@ -35,12 +35,10 @@ class Plan(NamedTuple):
     checkpoints: Path | None = None  # a folder that every process sees
 
 
-def fit(mover: Mover, objects: Objects, plan: Plan, feature_names: Any = None) -> Survey:
+def fit(mover: Mover, objects: Objects, plan: Plan, feature_names: Any = None) -> None:
     """Fit a mover to objects in blocks, as a fit to all of them in memory would."""
     mover._needs()  # refuses what cannot be learned in parts before anything is read
-    seen = survey(objects)
-    fit_seen(mover, objects, seen, plan, feature_names)
-    return seen
+    fit_seen(mover, objects, survey(objects), plan, feature_names)
 
 
 def fit_seen(mover: Mover, objects: Objects, seen: Survey, plan: Plan, feature_names: Any = None) -> None:
@@ -70,6 +68,12 @@ def fit_seen(mover: Mover, objects: Objects, seen: Survey, plan: Plan, feature_n
 def _learned(mover: Mover) -> dict[str, Any]:
     """Return what a mover has learned, by name."""
     return {name: value for name, value in vars(mover).items() if name.endswith("_")}
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame, where all are texts, as scikit-learn does."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 # --- in the memory of one process --------------------------------------------------------------------------

@@ -6,13 +6,16 @@ brings a result to this process. Blocks are read here, one after another, or by 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..support.progress import progress_bar
 from .block import Block, Look
 from .memory import check_means
 
 TOGETHER = 4  # results that are held before they are joined
+
+Step: TypeAlias = Callable[..., Any]  # from a block, its number and what is shared to a result
+Join: TypeAlias = Callable[[Sequence[Any]], Any]  # from results of consecutive blocks to that of all
 
 
 class Objects(ABC):
@@ -25,12 +28,7 @@ class Objects(ABC):
 
     @abstractmethod
     def map(
-        self,
-        function: Callable[..., Any],
-        join: Callable[[Sequence[Any]], Any],
-        *shared: Any,
-        wanted: Sequence[int] | None = None,
-        title: str = "",
+        self, function: Step, join: Join, *shared: Any, wanted: Sequence[int] | None = None, title: str = ""
     ) -> Any:
         """Return join([function(block, number, *shared), …]) over blocks, in their order, a few at a time.
 
@@ -78,12 +76,7 @@ class LocalObjects(Objects):
         """Return the wanted blocks with their numbers, which never change; a bad block says why it is bad."""
 
     def map(
-        self,
-        function: Callable[..., Any],
-        join: Callable[[Sequence[Any]], Any],
-        *shared: Any,
-        wanted: Sequence[int] | None = None,
-        title: str = "",
+        self, function: Step, join: Join, *shared: Any, wanted: Sequence[int] | None = None, title: str = ""
     ) -> Any:
         results: list[Any] = []
         n_read, n_blocks = 0, self.n_blocks if wanted is None else len(wanted)

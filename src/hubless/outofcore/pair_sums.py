@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..moments import Moments
+from ..moments import SUMS, Moments
 from ..neighbors.blocks import Nearest, nearest_of_blocks
 from ..solve import check_pairs
 from .block_steps import (
@@ -27,7 +27,6 @@ from .survey import Survey
 
 COPIES = 4  # of the objects of a group that are held at once
 NEAREST = 128  # bytes of a target of a source: distances and numbers from several blocks
-SUMS = ("weight", "x_sum", "z_sum", "A", "K")  # of moments, which a checkpoint keeps
 
 
 @dataclass(frozen=True)

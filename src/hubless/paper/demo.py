@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..report.compare import compare as compare_with_plain
 from ..report.report import Report
-from ..selection.folds import mean_and_error
 from ..support.progress import progress_bar
 from .experiment import MEASURES, Split, split_at_random
+from .results import mean_over_splits
 
 
 def _load_blobs(return_X_y: bool = True) -> Any:  # the signature of scikit-learn's loaders
@@ -79,8 +79,7 @@ def _split(name: str, seed: int) -> Split:
 
 
 def _row(name: str, method: str, shape: tuple[int, int], cells: list[dict[str, Any]]) -> dict[str, Any]:
-    accuracies = [cell["accuracy"] for cell in cells]
-    accuracy, error = mean_and_error(np.array(accuracies)) if len(cells) > 1 else (accuracies[0], None)
+    accuracy, error = mean_over_splits([cell["accuracy"] for cell in cells])
     return {
         "dataset": name,
         "objects": shape[0],

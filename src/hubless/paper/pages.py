@@ -10,7 +10,7 @@ from ..arrays import to_numpy
 from ..evaluation import BeforeAfter, evaluate_classes
 from ..report.choice import with_surface
 from ..report.details import Captions
-from ..report.report import ModelDescription, Report, make_report
+from ..report.report import ModelDescription, Report, make_report, step
 from ..selection.folds import tried_row
 from .datasets import RECIPES
 from .experiment import METHODS, fitted
@@ -36,7 +36,7 @@ def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
     """Return the report of one split, with the settings of the raw results; its figures are theirs."""
     raw = _results(dataset, dim, options, split)
     data = loaded(dataset, dim, options.data_dir, options.rows)
-    X, y, queries, truth = (np.asarray(to_numpy(part)) for part in split_of(data, split))
+    X, y, queries, truth = map(to_numpy, split_of(data, split))
     names = np.array(data.classes)
     moved, model = fitted(MOVED, {"alpha": raw[MOVED]["chosen"]["alpha"]}, X, y, split)
     ks = BeforeAfter(*(int(raw[method]["chosen"]["n_neighbors"]) for method in (PLAIN, MOVED)))
@@ -46,7 +46,7 @@ def page_of(dataset: str, dim: int, options: Options, split: int = 0) -> Report:
         evaluation.notes.append(RECIPES[dataset].note)
     description = ModelDescription(
         TITLES[MOVED],
-        np.asarray(to_numpy(model.W_)),
+        to_numpy(model.W_),
         with_surface(_choice(raw, len(X)), X, y, model, ks.after),
         _apply(dataset),
         _provenance(dataset, dim, split, raw[MOVED]),
@@ -97,11 +97,7 @@ def _apply(dataset: str) -> dict[str, Any]:
     command = f"hubless reproduce --datasets {dataset} --splits 1 --report pages"
     return {
         "words": "To do the same with your data:",
-        "steps": [
-            {"title": "In Python", "code": CODE, "language": "python"},
-            {"title": "Make this page again", "code": command, "language": "sh"},
-        ],
-        "undo": [],
+        "steps": [step("In Python", CODE), step("Make this page again", command, "sh")],
     }
 
 

@@ -66,7 +66,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
             "classes": n_classes,
             "mover": name(chosen),
             "n_neighbors": int(chooser.n_neighbors_),
-            "n_neighbors before": plain_neighbors(chooser) or _plain_neighbors(X, y, random_state),
+            "n_neighbors before": plain_neighbors(chooser, X, y),
             "chosen by": chooser.explain(),
             "tried": tried(chooser.cv_results_, name(chooser.mover_)),
             "seconds": perf_counter() - started,
@@ -83,11 +83,6 @@ def _movers_for(metric: str, mover: str) -> list[Mover]:
         return movers
     movers = [mover for mover in movers if not isinstance(mover, Scale)]
     return [mover if isinstance(mover, Stay) else Chain([mover, Unit()]) for mover in movers]
-
-
-def _plain_neighbors(X: np.ndarray, y: np.ndarray, random_state: int) -> int:
-    """Return the number of neighbours that is best where items are not moved."""
-    return int(MoveLabeledClassifierCV(mover=Stay(), random_state=random_state).fit(X, y).n_neighbors_)
 
 
 def _label_figures(table: dict[str, np.ndarray]) -> list[dict[str, Any]]:

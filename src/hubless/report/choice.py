@@ -11,7 +11,7 @@ from ..classifier_cv import MoveLabeledClassifierCV
 from ..movers import MoveLabeled, Mover
 from ..selection.candidates import name, steps
 from ..selection.explain import tried
-from ..selection.folds import TIE
+from ..selection.folds import TIE, tried_row
 from ..solve import check_alpha
 
 SAMPLE = 2000  # objects that a surface is measured on, where the model has none
@@ -49,18 +49,9 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     chosen = (grid["n_targets"].index(model.n_targets_), _surface_of(model)["chosen"][0])
     for t, a in np.ndindex(scores.shape[:2]):
         k = int(np.nanargmax(scores[t, a]))
-        rows.append(
-            {
-                "name": f"MoveLabeled(alpha={grid['alpha'][a]:.3g}{unit}, n_targets={grid['n_targets'][t]})",
-                "k": int(grid["n_neighbors"][k]),
-                "score": float(scores[t, a, k]),
-                "error": float(errors[t, a, k]),
-                "queries": None,
-                "seconds": None,
-                "chosen": (t, a) == chosen,
-                "why_not": "",
-            }
-        )
+        setting = f"MoveLabeled(alpha={grid['alpha'][a]:.3g}{unit}, n_targets={grid['n_targets'][t]})"
+        score, error, voters = scores[t, a, k], errors[t, a, k], int(grid["n_neighbors"][k])
+        rows.append(tried_row(setting, score, error, None, chosen=(t, a) == chosen, k=voters))
     return sorted(rows, key=lambda row: (-row["score"], not row["chosen"]))
 
 

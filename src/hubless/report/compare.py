@@ -14,14 +14,13 @@ from ..arrays.inputs import label_text
 from ..classifier import MovedNeighbors
 from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes
-from ..movers import Stay
 from ..movers.points import as_queries
 from ..selection.candidates import name
 from .choice import choice_of, with_surface
 from .details import Captions
 from .figures import matrix_of
 from .map_layout import Drawing
-from .report import ModelDescription, Report, make_report
+from .report import ModelDescription, Report, make_report, step
 from .summary import NOT_ADVISED, advises_moving
 
 
@@ -124,14 +123,9 @@ def _fitted(model: Any, X: Any, y: Any) -> tuple[Any, float | None]:
     return model, None
 
 
-def _host(values: Any) -> np.ndarray:
-    """Return an array of any library, or a list, as a NumPy array."""
-    return np.asarray(to_numpy(values) if hasattr(values, "shape") else values)
-
-
 def _points(values: Any, what: str) -> np.ndarray:
     """Return objects or queries as a NumPy array."""
-    array = _host(values)
+    array = to_numpy(values)
     if array.ndim != 2 or not len(array):
         raise ValueError(f"{what} must have two dimensions and at least one row; got shape {array.shape}.")
     return array
@@ -139,7 +133,7 @@ def _points(values: Any, what: str) -> np.ndarray:
 
 def _texts(labels: Any) -> np.ndarray:
     """Return classes as texts; the 1 of one list equals the 1.0 of another, as in scikit-learn."""
-    values = _host(labels).reshape(-1).tolist()
+    values = to_numpy(labels).reshape(-1).tolist()
     texts = np.empty(len(values), dtype=object)  # a text may be any length
     texts[:] = [label_text(value) for value in values]
     return texts
@@ -166,7 +160,7 @@ def _evaluate(
     model: Any, X: np.ndarray, labels: np.ndarray, queries: np.ndarray, classes: np.ndarray
 ) -> Evaluation:
     """Evaluate a fitted classifier beside the same vote among its original objects."""
-    moved = _host(model.moved_)
+    moved = to_numpy(model.moved_)
     X, queries = X.astype(moved.dtype, copy=False), queries.astype(moved.dtype, copy=False)
     return evaluate_classes(
         BeforeAfter(X, moved),
@@ -175,7 +169,7 @@ def _evaluate(
         classes,
         BeforeAfter(_plain_neighbors(model, X, labels), model._n_neighbors()),
         by_distance=model.weights == "distance",
-        weights=None if model.weights_ is None else _host(model.weights_),
+        weights=None if model.weights_ is None else to_numpy(model.weights_),
     )
 
 
@@ -183,14 +177,7 @@ def _plain_neighbors(model: Any, X: np.ndarray, labels: np.ndarray) -> int:
     """Return how many neighbours vote before: chosen by cross-validation where those after are."""
     if not isinstance(model, MoveLabeledClassifierCV):
         return int(model._n_neighbors())
-    known = plain_neighbors(model)
-    if known is None:
-        tried = model.grid_["n_neighbors"] if hasattr(model, "grid_") else model.n_neighbors
-        plain = MoveLabeledClassifierCV(
-            tried, mover=Stay(), weights=model.weights, cv=model.cv, random_state=model.random_state
-        )
-        known = plain.fit(X, labels, sample_weight=model.weights_).n_neighbors_
-    return int(known)
+    return plain_neighbors(model, X, labels)
 
 
 def _apply(model: Any, evaluation: Evaluation) -> dict[str, Any]:
@@ -200,22 +187,18 @@ def _apply(model: Any, evaluation: Evaluation) -> dict[str, Any]:
     arguments = "Z, classes" if model.mover_._uses_labels else "Z"
     words = "`report` is what compare() returned. Queries are unchanged; search by L2."
     steps = [
-        _step("Save the model", 'hubless.save(report.model, "model")'),
-        _step("Put the moved objects in the index instead of X", "stored = report.model.moved_"),
-        _step("Move objects that are added later", f"report.model.mover_.move({arguments})"),
+        step("Save the model", 'hubless.save(report.model, "model")'),
+        step("Put the moved objects in the index instead of X", "stored = report.model.moved_"),
+        step("Move objects that are added later", f"report.model.mover_.move({arguments})"),
     ]
     if model.mover_.space_.floor is not None:
         words = "`report` is what compare() returned. This mover adds a column, which is 0 for queries."
-        steps.append(_step("Search with these vectors", "vectors = report.model.mover_.transform(queries)"))
+        steps.append(step("Search with these vectors", "vectors = report.model.mover_.transform(queries)"))
     return {
         "words": words,
         "steps": steps,
-        "undo": [_step("Put the original objects back; X was not changed", "stored = X")],
+        "undo": [step("Put the original objects back; X was not changed", "stored = X")],
     }
-
-
-def _step(title: str, code: str) -> dict[str, str]:
-    return {"title": title, "code": code, "language": "python"}
 
 
 def _provenance(model: Any, X: np.ndarray) -> list[tuple[str, str]]:

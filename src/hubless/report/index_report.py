@@ -18,7 +18,7 @@ from .details import Captions
 from .figures import matrix_of
 from .map_layout import Drawing
 from .page import check_page
-from .report import ModelDescription, Report, make_report
+from .report import ModelDescription, Report, make_report, step
 from .summary import NOT_ADVISED, UNIT_FIRST, advises_moving
 
 
@@ -213,13 +213,9 @@ def _apply(
         steps = {"Learn from all items": f"fit {source} {shlex.join(truth)} -o {model}", **steps}
     return {
         "words": "Queries are unchanged, and the original index serves until you switch.",
-        "steps": [_step(title, command) for title, command in steps.items()],
-        "undo": [_step("Serve the original again", f"rollback {source}")],
+        "steps": [step(title, f"hubless {command}", "sh") for title, command in steps.items()],
+        "undo": [step("Serve the original again", f"hubless rollback {source}", "sh")],
     }
-
-
-def _step(title: str, command: str) -> dict[str, str]:
-    return {"title": title, "code": f"hubless {command}", "language": "sh"}
 
 
 def _provenance(answered: AnsweredQueries, names: Named) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ def thumbnail(image: Any) -> str | None:
     if image is None or (isinstance(image, str) and not image):
         return None
     if hasattr(image, "shape"):
-        return _address("png", _png(_pixels(np.asarray(to_numpy(image)))))
+        return _address("png", _png(_pixels(to_numpy(image))))
     data = image if isinstance(image, bytes) else _read(image)
     kind = next((kind for start, kind in KINDS.items() if data.startswith(start)), None)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":

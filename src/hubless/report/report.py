@@ -33,6 +33,11 @@ class ModelDescription:
     provenance: list[tuple[str, str]] = field(default_factory=list)
 
 
+def step(title: str, code: str, language: str = "python") -> dict[str, str]:
+    """Return a step of `apply` or `undo`: what it does, and the code to run."""
+    return {"title": title, "code": code, "language": language}
+
+
 @dataclass(frozen=True)
 class Report:
     """Figures before and after, and everything that a page shows of them.

@@ -5,12 +5,11 @@ arrays are Dask arrays, of which nothing is computed before it is needed.
 """
 
 from .dask_classifier import kneighbors, predict, predict_proba, score
-from .dask_fit import fit, fit_large, fit_transform, move, transform
+from .dask_fit import fit, fit_transform, move, transform
 from .dask_search import measure_hubness, nearest
 
 __all__ = [
     "fit",
-    "fit_large",
     "fit_transform",
     "kneighbors",
     "measure_hubness",

@@ -15,11 +15,9 @@ from ...neighbors.blocks import floats
 from ...selection.candidates import movers_in_parts
 from ...support.imports import need
 from .. import learn
-from ..fit import check_mover, check_seed, column_names, scratch_folder
 from ..labels import read_labels
-from ..learn import Plan
-from ..memory import budget
-from ..sampling import Drawn, check_max_pairs
+from ..learn import Plan, column_names
+from ..sampling import Drawn
 from ..survey import Survey, survey
 from .dask_objects import objects_of_arrays
 from .engine import as_array, as_fitted, as_labels, shared
@@ -66,27 +64,6 @@ def _fit_mover(mover: Mover, X: Any, y: Any, sample_weight: Any, targets: Any) -
     mover._check_parameters()
     refuse(sample_weight=sample_weight, targets=targets, device=mover._device())
     learn.fit(mover, objects_of_arrays(X, y), Plan(), column_names(X))
-
-
-def fit_large(
-    mover: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    max_pairs: Any = "auto",
-    memory: Any = None,
-    scratch: Any = None,
-    random_state: int = 0,
-    skip_bad: bool = False,
-    progress: bool | None = False,
-) -> Any:
-    """`hubless.fit_large`."""
-    check_mover(mover)
-    budget(memory)  # refuses what is no size; workers have their own limits
-    plan = Plan(check_max_pairs(max_pairs), check_seed(random_state), scratch_folder(scratch))
-    objects = objects_of_arrays(X, y, skip_bad=skip_bad, progress=progress)
-    learn.fit(mover, objects, plan, column_names(X))
-    return mover
 
 
 def transform(mover: Any, X: Any) -> Any:

@@ -11,7 +11,7 @@ from ...neighbors.blocks import floats
 from ...support.imports import need
 from ...support.progress import progress_bar
 from ..block import Block, Look
-from ..objects import Objects
+from ..objects import Join, Objects, Step
 from .engine import as_array, as_labels, compute, delayed_blocks, is_result, join_tree
 
 ROOM = 1 << 28  # bytes of objects that a worker may hold beside a block
@@ -37,12 +37,7 @@ class DaskObjects(Objects):
         return self._state()
 
     def map(
-        self,
-        function: Callable[..., Any],
-        join: Callable[[Sequence[Any]], Any],
-        *shared: Any,
-        wanted: Sequence[int] | None = None,
-        title: str = "",
+        self, function: Step, join: Join, *shared: Any, wanted: Sequence[int] | None = None, title: str = ""
     ) -> Any:
         delayed, sent = need("dask", "dask").delayed, [_sent(value) for value in shared]
         numbers = range(len(self.blocks)) if wanted is None else wanted

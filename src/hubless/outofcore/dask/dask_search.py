@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...arrays import float_type
-from ...arrays.inputs import check_count
 from ...hubness import Hubness, measure_occurrence
 from ...neighbors import check_neighbors
 from ...neighbors.blocks import Nearest, nearest_in_block, nearest_of_blocks, without_self
+from ...neighbors.knn import check_search
 from ...support.imports import need
 from .dask_fit import refuse
 from .engine import as_array, as_rows, compute, delayed_blocks, join_tree, n_rows, sized
@@ -63,18 +64,8 @@ def nearest(
     """
     refuse(device=device)
     queries, objects = as_array(queries), sized(as_array(objects))
-    if queries.shape[1] != objects.shape[1]:
-        raise ValueError(
-            f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}; give the same columns."
-        )
-    if exclude_self and sized(queries).shape[0] != objects.shape[0]:
-        raise ValueError(
-            "exclude_self needs the objects themselves as queries, row for row; "
-            f"got {sized(queries).shape[0]:,} queries and {objects.shape[0]:,} objects."
-        )
-    most = objects.shape[0] - exclude_self
-    if not 1 <= check_count("k", k) <= most:
-        raise ValueError(f"k must be from 1 to the {most:,} objects; got {k}.")
+    queries = sized(queries) if exclude_self else queries
+    check_search(queries, objects, k, exclude_self)
     dtype = np.result_type(float_type(queries.dtype), float_type(objects.dtype))
     results = nearest_in_blocks(queries, objects, k, exclude_self=exclude_self)
     return distances_and_indices(results, queries, k, dtype if return_distance else None)
@@ -83,7 +74,7 @@ def nearest(
 def distances_and_indices(results: list[Any], queries: Any, k: int, dtype: Any) -> Any:
     """Return Dask arrays of distances, of a type, and of indices; of indices alone without a type."""
     delayed = need("dask", "dask").delayed
-    indices = as_rows([delayed(_rows)(near) for near in results], queries, k, np.dtype(np.int64))
+    indices = as_rows([near.rows for near in results], queries, k, np.dtype(np.int64))
     if dtype is None:
         return indices
     distances = [delayed(distances_of)(near, dtype) for near in results]
@@ -110,15 +101,11 @@ def measure_hubness(
     ranges = [(first, min(first + RANGE, n_objects)) for first in range(0, n_objects, RANGE)]
     for first, last in ranges:
         parts = [delayed(_occurrence)(block, first, last, n_objects) for block in blocks]
-        counted.append(join_tree(_sum, parts))
+        counted.append(join_tree(partial(np.sum, axis=0), parts))
     hubness: Hubness = compute(delayed(_measures)(counted, neighbors.shape[1], n_rows(neighbors)))
     sizes = zip(counted, ranges, strict=True)
     pieces = [array.from_delayed(counts, (last - first,), np.int64) for counts, (first, last) in sizes]
     return replace(hubness, occurrence=array.concatenate(pieces))
-
-
-def _rows(near: Nearest) -> np.ndarray:
-    return near.rows
 
 
 def distances_of(near: Nearest, dtype: Any) -> np.ndarray:
@@ -132,10 +119,6 @@ def _occurrence(index: np.ndarray, first: int, last: int, n_objects: int) -> np.
         check_neighbors(index, n_objects)
     here = index[(index >= first) & (index < last)] - first
     return np.bincount(here, minlength=last - first)
-
-
-def _sum(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return np.sum(arrays, axis=0)
 
 
 def _measures(occurrences: Sequence[np.ndarray], k: int, n_queries: int) -> Hubness:

@@ -105,12 +105,12 @@ def shared(model: Any) -> Any:
     return need("dask", "dask").delayed(model, pure=False)
 
 
-def join_tree(join: Callable[[Any], Any], results: Sequence[Any], *others: Any) -> Any:
+def join_tree(join: Callable[[Any], Any], results: Sequence[Any]) -> Any:
     """Return one result of many, joined a few at a time and always in the same order."""
     delayed = need("dask", "dask").delayed
     while len(results) > 1:
         groups = (list(results[i : i + TOGETHER]) for i in range(0, len(results), TOGETHER))
-        results = [delayed(join)(group, *others) for group in groups]
+        results = [delayed(join)(group) for group in groups]
     return results[0]
 
 

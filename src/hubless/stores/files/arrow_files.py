@@ -103,21 +103,15 @@ class ArrowFile(FileStore):
 
         Columns `coded` of texts may come as numbers of their different texts, as Parquet stores them.
         """
+        options = {"batch_size": size, "columns": columns}
         with _readable(self.path):
-            yield from self._batches(columns, size, groups, coded)
-
-    def _batches(
-        self, columns: list[str] | None, size: int, groups: Any, coded: Sequence[str]
-    ) -> Iterator[Any]:
-        if self._is_parquet:
-            with self._parquet(coded) as file:
-                yield from file.iter_batches(
-                    batch_size=size, columns=columns, row_groups=groups, use_threads=False
-                )
-            return
-        for batch in self._table.to_batches(columns=columns, batch_size=size, **AHEAD):
-            batch.validate(full=True)  # or offsets in a damaged file would lead out of it
-            yield batch
+            if self._is_parquet:
+                with self._parquet(coded) as file:
+                    yield from file.iter_batches(**options, row_groups=groups, use_threads=False)
+                return
+            for batch in self._table.to_batches(**options, **AHEAD):
+                batch.validate(full=True)  # or offsets in a damaged file would lead out of it
+                yield batch
 
     def _group_lengths(self) -> list[int]:
         with self._parquet() as file:
