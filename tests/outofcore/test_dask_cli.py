@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import dask
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -179,6 +180,7 @@ def test_a_wrong_address(refused, folder, tmp_path, monkeypatch, place):
     assert f"there is no Dask scheduler at {place}" in message
     assert message.count("\n") == 1
     assert not (tmp_path / "model").exists()
+    assert dask.config.get("scheduler", None) is None  # what the process computes next is not affected
 
 
 @pytest.fixture

@@ -181,22 +181,33 @@ def cluster(address: str | None) -> Iterator[Any]:
     """Connect to a running cluster, or start one on this machine, with a worker per core."""
     distributed = need("distributed", "dask")
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `compute` reports a loss
-    if address:
-        try:
-            client = distributed.Client(address, timeout=CONNECT)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ConnectionError(f"there is no Dask scheduler at {address}: {error}") from error
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=CONNECT)
-            except TimeoutError as error:
-                raise ConnectionError(
-                    f"the cluster at {address} has no workers; start some: dask worker {address}"
-                ) from error
+    # a client that cannot connect would leave itself behind as the one that computes
+    with need("dask", "dask").config.set(scheduler=None):
+        if address:
+            with _connected(distributed, address) as client:
+                yield client
+            return
+        local = distributed.LocalCluster(
+            threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
+        )
+        with local, distributed.Client(local) as client:
             yield client
-        return
-    local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR)
-    with local, distributed.Client(local) as client:
+
+
+@contextmanager
+def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    """Connect to a running cluster that has workers."""
+    try:
+        client = distributed.Client(address, timeout=CONNECT)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(f"there is no Dask scheduler at {address}: {error}") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT)
+        except TimeoutError as error:
+            raise ConnectionError(
+                f"the cluster at {address} has no workers; start some: dask worker {address}"
+            ) from error
         yield client
 
 
