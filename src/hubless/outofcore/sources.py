@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import float_type
 from ..stores.store import Facts, Store, StoreError
-from ..support.mapping import give_back, last_written
+from ..support.mapping import last_written, release_pages
 from .block import Block, Look
 from .memory import rows_and_room
 from .objects import LocalObjects, read_part
@@ -50,9 +50,9 @@ class ArrayObjects(LocalObjects):
         for number, start in enumerate(range(0, len(self.X), self.size)):
             if wanted is None or number in wanted:
                 rows = slice(start, min(start + self.size, len(self.X)))
-                X = np.array(self.X[rows], self.dtype)  # a copy: what is mapped is given back
-                give_back(self.X)
-                give_back(self.y)  # of the block before
+                X = np.array(self.X[rows], self.dtype)  # a copy: mapped pages are released
+                release_pages(self.X)
+                release_pages(self.y)  # of the block before
                 part = f"rows {rows.start:,} to {rows.stop - 1:,} of {self.name}"
                 yield number, Block(part, X, self.y[rows], rows.start)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...support.imports import need
-from ...support.mapping import give_back
+from ...support.mapping import release_pages
 from ..store import Columns, Facts, StoreError
 
 Where: TypeAlias = slice | np.ndarray  # consecutive rows, or row numbers
@@ -56,7 +56,7 @@ def picker(values: Any) -> Reader:
 
         def pick(where: Where) -> list[Any]:
             picked: list[Any] = values[where].tolist()
-            give_back(values)
+            release_pages(values)
             return picked
 
         return pick

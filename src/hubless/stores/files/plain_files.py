@@ -9,7 +9,7 @@ import numpy as np
 
 from ...support.cache import DAMAGED
 from ...support.imports import need
-from ...support.mapping import give_back
+from ...support.mapping import release_pages
 from ..checks import choose_vectors
 from ..kinds import METRICS
 from ..store import Batch, Facts, Mark, StoreError
@@ -42,8 +42,8 @@ class NpyFile(FileStore):
         def read(where: Where) -> np.ndarray:
             """Read the file where possible: mapped pages would stay in the memory of the process."""
             if not isinstance(where, slice) or not vectors.flags.c_contiguous:
-                picked = np.array(vectors[where], order="C")  # a copy: what is mapped is given back
-                give_back(vectors)
+                picked = np.array(vectors[where], order="C")  # a copy: mapped pages are released
+                release_pages(vectors)
                 return picked
             count = max(0, where.stop - where.start) * facts.dimension
             first = vectors.offset + where.start * vectors.strides[0]
