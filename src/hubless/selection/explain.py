@@ -61,7 +61,7 @@ def explain(race: Race, choice: Trial) -> str:
     were = "was" if given_up == 1 else "were"
     sentences.append(f"{settings} tried in {race.seconds:.1f} s; {given_up} {were} given up early.")
     if failed := sum(bool(trial.error) for trial in race.trials):
-        sentences.append(f"{failed} could not be learned; cv_results_ says why.")
+        sentences.append(f"{failed} could not be fitted; cv_results_ says why.")
     if race.is_out_of_time():
         sentences.append(f"The race ended at the limit of {race.max_seconds:g} s.")
     return " ".join(sentences)
