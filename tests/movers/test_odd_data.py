@@ -225,7 +225,7 @@ def test_later_objects_need_their_classes_where_the_mover_uses_labels(blobs, row
         return
     kind = type(mover).__name__
     with pytest.raises(
-        ValueError, match=rf"{kind} moves an object by its class; got no y. Give move\(Z, y\)"
+        ValueError, match=rf"{kind} moves an object by its class; got no y. Call move\(Z, y\)"
     ):
         mover.move(X)
     with pytest.raises(ValueError, match=f"y has classes that {kind} was not fitted with: 3, 99. Fit again"):

@@ -98,6 +98,6 @@ def _status_words(result: dict[str, Any]) -> str:
         return head
     lines = [head, f"moved by model {result['model'][:12]}, from {result['source']}"]
     if result["original"] is not None:
-        missing = ", which does not exist any more: it cannot be rolled back"
+        missing = ", which no longer exists: there is no way back"
         lines.append(f"original kept as {result['original']}{'' if result['original_is_there'] else missing}")
     return "\n".join(lines)

@@ -181,7 +181,7 @@ def _plain_list(column: Any) -> list[Any]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file that Arrow cannot read, whatever it says: StoreError."""
+    """Turn any error of Arrow into a StoreError that names the file."""
     try:
         yield
     except need("pyarrow", "files").ArrowException as error:

@@ -133,7 +133,7 @@ class Hdf5File(FileStore):
         def read(where: Where) -> np.ndarray:
             if isinstance(where, slice):
                 return np.asarray(vectors[where])
-            order, back = np.unique(where, return_inverse=True)  # HDF5 wants rising row numbers
+            order, back = np.unique(where, return_inverse=True)  # HDF5 needs ascending row numbers
             return np.asarray(vectors[order])[back]
 
         return FileRows(facts_of("HDF5 file", vectors, known[distance]), read)
