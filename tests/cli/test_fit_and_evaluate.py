@@ -51,7 +51,7 @@ def test_printed_commands_run_as_printed(words, shop, tmp_path):
     for verb in ("apply", "promote", "rollback"):
         (command,) = re.findall(rf"hubless ({verb} .*)", said)
         said = words(*shlex.split(command))
-    assert "is the original again" in said
+    assert "serves the original again" in said
 
 
 def test_a_folder_may_be_the_current_one(words, shop, tmp_path, monkeypatch):

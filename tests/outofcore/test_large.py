@@ -473,7 +473,7 @@ def test_a_sample_without_a_pair(rng, way):
         ({"mover": MoveLabeled(device="cpu")}, "device='cpu' is ignored here"),
         ({"y": None}, "no labels"),
         ({"y": [1, 2]}, "2 labels for 148 rows"),
-        ({"y": "label"}, "X is no store"),
+        ({"y": "label"}, "X is not a store"),
         ({"X": np.zeros(148)}, "must be a matrix"),
         ({"X": np.full((148, 2), "a")}, "must be a matrix"),
     ],

@@ -311,7 +311,7 @@ def test_texts_after_numbers(data, monkeypatch):
     X, y = data
     labels = y.astype(object)
     labels[60:80] = [str(value) for value in y[60:80]]
-    with pytest.raises(ValueError, match="rows 60 to 79 of X has other labels than those before"):
+    with pytest.raises(ValueError, match="rows 60 to 79 of X has texts where earlier labels are numbers"):
         fit_large(MoveLabeled(), X, labels)
     assert [part for part, _ in fit_large(MoveLabeled(), X, labels, skip_bad=True).skipped_] == [
         "rows 60 to 79 of X"

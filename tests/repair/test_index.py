@@ -238,4 +238,4 @@ def test_recall_is_what_loops_say_and_a_loss_is_noted(tmp_path, monkeypatch):
     assert apply_index(model, store, "moved")["notes"] == []
     green = store.sibling("moved")
     monkeypatch.setattr(green, "search", lambda queries, k: np.zeros((len(queries), k), dtype=np.int64))
-    assert "Let it search more" in compare_recall(store, green)[0]
+    assert "Widen its search" in compare_recall(store, green)[0]

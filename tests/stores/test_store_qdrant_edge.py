@@ -125,7 +125,7 @@ def test_what_is_in_the_way_stays(few):
         apply_index(model, store, "moved")
     apply_index(model, store, "moved2")
     (store.path.parent / "items.original").mkdir()
-    with pytest.raises(StoreError, match="exists already, but .* is to be kept under that name"):
+    with pytest.raises(StoreError, match=r"exists already, but .* is to be kept under that name"):
         promote_index(store, "moved2")
     assert store.mark() is None
 

@@ -53,8 +53,8 @@ def add_report(verb: Verb) -> None:
         "    --queries test.npy --query-items test.csv -o page.html",
         more="The page is one HTML file that opens without a network. Without --model, a quarter of the "
         "items (or of the judged queries) is held out, the rest is learned from, and the page shows what "
-        "that changes for those held out; with --labels and --queries, all items are learned from and "
-        "these queries are asked. The index is not changed.",
+        "that changes for those held out; with --labels and --queries, all items are learned from, and "
+        "these queries are used. The index is not changed.",
     )
     verb.add_source()
     option(verb, "--model MODEL", f"{MODEL}; needs --queries")

@@ -52,7 +52,7 @@ def _promote(options: VerbOptions) -> None:
 
     result = promote_index(options.open_source(), options.target)
     words = (
-        f"{result['serving']} is moved now; the original is kept as {result['original']}.\n"
+        f"{result['serving']} now serves the moved vectors; the original is kept as {result['original']}.\n"
         f"To undo: hubless rollback {options.typed_source()}"
     )
     options.show(result, words)
@@ -68,9 +68,8 @@ def _rollback(options: VerbOptions) -> None:
     from ..repair.apply import rollback_index
 
     result = rollback_index(options.open_source())
-    words = (
-        f"{result['serving']} is the original again; the moved index is kept as {result['moved_kept_as']}."
-    )
+    kept = f"the moved index is kept as {result['moved_kept_as']}"
+    words = f"{result['serving']} serves the original again; {kept}."
     if result["added_since"]:
         words += (
             f"\n{result['added_since']:,} rows were added since the switch; only the moved index has them."

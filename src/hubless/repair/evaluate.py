@@ -74,7 +74,7 @@ class Truth(NamedTuple):
 
 
 class AnsweredQueries(NamedTuple):
-    """Queries with known answers, asked before and after the move."""
+    """Queries with known answers, searched for before and after the move."""
 
     evaluation: Evaluation
     model: Repair
@@ -200,7 +200,7 @@ def try_index(
 ) -> AnsweredQueries:
     """Learn a model for an index, and measure it on queries that it has not learned from.
 
-    From labels, a quarter of the items is held out, or `queries` are asked where there are any; from pairs, a
+    From labels, a quarter of the items is held out, or `queries` are used where there are any; from pairs, a
     quarter of the judged queries is held out. `columns` of the items are read too.
     """
     if truth.labels is None and (truth.pairs is None or queries is None):

@@ -76,7 +76,7 @@ def predict_index(
 
 
 def _vote_by_index(store: Store, queries: np.ndarray, label: str, k: int) -> np.ndarray:
-    """Let the items vote that a moved index finds."""
+    """Let the items that a moved index finds vote."""
     answers = store.search(queries, k).tolist()
     batch = store.fetch([*{value: None for row in answers for value in row if value is not None}], [label])
     known = batch.take(has_label(batch.columns[label]))

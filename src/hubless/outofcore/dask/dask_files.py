@@ -27,7 +27,7 @@ BLOCK = 1 << 26  # bytes of a block
 
 
 class Place(NamedTuple):
-    """What opens a file again on a worker, and differs once it was written to."""
+    """What opens a file again on a worker, and changes when the file is written to."""
 
     path: str
     options: tuple[tuple[str, Any], ...]
@@ -82,7 +82,7 @@ def objects_of_store(
 
 
 def _spans(file: FileStore, size: int) -> list[tuple[int, int]]:
-    """Return spans of rows of a file; an empty one where it cannot be read, which reading it then reports."""
+    """Return spans of rows of a file; an empty one where it cannot be read: reading it will report why."""
     try:
         return file.spans(size)
     except (OSError, ValueError):

@@ -46,7 +46,7 @@ def fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, targets
         return _fit_chosen(model, X, y, sample_weight, targets)
     k, mover = model._check_fit()
     refuse(sample_weight=sample_weight, targets=targets, device=model.device)
-    mover._needs()  # refuses what cannot be learned in parts before anything is read
+    mover._needs()  # raises for movers that cannot learn in parts, before anything is read
     objects = objects_of_arrays(X, y)
     seen = survey(objects)
     check_enough(k, seen.n)
@@ -82,7 +82,7 @@ def fit_large(
 ) -> Any:
     """`hubless.fit_large`."""
     check_mover(mover)
-    budget(memory)  # refuses what is no size; workers have their own limits
+    budget(memory)  # raises for an invalid size; workers have their own limits
     plan = Plan(check_max_pairs(max_pairs), check_seed(random_state), scratch_folder(scratch))
     objects = objects_of_arrays(X, y, skip_bad=skip_bad, progress=progress)
     learn.fit(mover, objects, plan, column_names(X))
@@ -132,7 +132,7 @@ def _fit_chosen(
     # a given λ is for all objects, and the best one for a sample would be too small
     refuse(sample_weight=sample_weight, targets=targets, device=model.device, alphas=model.alphas)
     for mover in movers or ():
-        mover._needs()  # refuses what cannot be learned in parts before anything is read
+        mover._needs()  # raises for movers that cannot learn in parts, before anything is read
     objects, chooser = objects_of_arrays(X, y), clone(model)
     seen = survey(objects)
     if movers == []:
