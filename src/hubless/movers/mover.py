@@ -169,10 +169,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _needs(self) -> Needs:
         """Return which sums over the objects it learns from."""
-        able = [kind.__name__ for kind in Mover.__subclasses__() if kind._learns_in_parts()]
+        learners = [kind.__name__ for kind in Mover.__subclasses__() if kind._learns_in_parts()]
         raise ValueError(
             f"{type(self).__name__} needs all objects at once, in memory. Movers that learn from objects in "
-            f"parts, from files or Dask, are {', '.join(able)}."
+            f"parts, from files or Dask, are {', '.join(learners)}."
         )
 
     @classmethod
