@@ -81,7 +81,7 @@ def test_items_without_a_label_are_not_learned_from(run, shop):
 
 
 def test_fit_from_pairs_is_ridge_toward_the_identity_and_a_step(library):
-    """By loops: μ + W(z − μ) at length 1, then a step toward the mean of own queries, less what is common."""
+    """By loops: μ + W(z − μ) at length 1, then a step toward the mean of its queries, less what is common."""
     learned, saved = library.fitted["learned"], hubless.load(library.folder / "model")
     assert learned["queries"] == 100
     assert learned["pairs left out"] == 0

@@ -351,7 +351,7 @@ def test_a_store_reads_the_wanted_blocks_alone(rng, tmp_path, monkeypatch):
 
 
 def test_rows_without_a_vector_or_a_label_are_missing(rng, way, tmp_path):
-    """A null is no defect: such rows are left out, and so are texts that are empty."""
+    """A null is not an error: such rows are left out, and so are empty texts."""
     X, codes = objects(rng, dtype=np.float32)
     labels = [f"c{code}" for code in codes]
     vectors = [row.tolist() for row in X]

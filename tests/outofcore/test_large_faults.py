@@ -38,7 +38,7 @@ ROWS = 20  # of a part
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """Where scratch goes that nobody named: empty again after every test, whatever happened."""
+    """The default scratch folder: empty again after every test, whatever happened."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

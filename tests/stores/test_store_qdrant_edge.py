@@ -116,7 +116,7 @@ def test_a_change_between_apply_and_promote_is_reported(few, monkeypatch):
     assert store.facts().count == 59
 
 
-def test_what_is_in_the_way_stays(few):
+def test_existing_folders_are_not_overwritten(few):
     store, _, _, model = few
     with pytest.raises(StoreError, match="no shard"):
         store.sibling("none").facts()

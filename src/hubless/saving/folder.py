@@ -212,7 +212,7 @@ def _check_replaceable(folder: Path) -> None:
     if (held and not _is_model(folder, held)) or (folder.exists() and not folder.is_dir()):
         what = f"a folder with {', '.join(held[:5])}" if held else "a file"
         raise FileExistsError(
-            f"{folder} is {what}, and only a saved model is replaced. Give a new or an empty folder."
+            f"{folder} is {what}, not just a saved model, and is not changed. Give a new or an empty folder."
         )
 
 
