@@ -15,7 +15,7 @@ def add_evaluate(verb: Verb) -> None:
         "    --queries test.npy --query-items test.csv --query-labels category",
         "hubless evaluate model docs.npy --metric cosine --items docs.csv --id doc_id \\",
         "    --pairs test.tsv --queries queries.npy --query-items queries.json",
-        more="The search is exact. Give queries that the model was not learned from.",
+        more="The search is exact. Give queries that the model has not learned from.",
     )
     option(verb, "model", MODEL)
     verb.add_source()

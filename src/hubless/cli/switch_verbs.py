@@ -12,8 +12,8 @@ def add_apply(verb: Verb) -> None:
         _apply,
         "hubless apply model index.faiss -o moved.faiss",
         "hubless apply model postgresql://me@localhost/shop#products -o products_moved",
-        more="After an interruption, the same command resumes in a database, and writes a file from the "
-        "start. Run it again, too, when rows were added, changed or removed.",
+        more="After an interruption, run the same command again: it resumes in a database, and starts a "
+        "file over. Run it again, too, when rows were added, changed or removed.",
     )
     option(verb, "model", MODEL)
     verb.add_source()

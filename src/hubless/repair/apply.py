@@ -187,7 +187,7 @@ def check_movable(
 
 
 def _check_same_rows(model: Repair, blue: Store) -> None:
-    """Refuse steps of single items by row number in other data than the model was learned from."""
+    """Refuse steps of single items by row number in data other than what the model learned from."""
     if model.steps is None or not blue.ids_are_row_numbers():
         return
     if read_items(blue).in_space(model.metric).about()["fingerprint"] != model.fingerprint:

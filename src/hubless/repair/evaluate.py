@@ -42,7 +42,7 @@ def evaluate_index(
     ----------
     model : folder, Repair or mover
     source, queries : name of a store, or Store
-        Give queries that the model was not learned from.
+        Give queries that the model has not learned from.
     labels : str, optional
         Column with the class of each item. Give this or `pairs`.
     pairs : path, optional
@@ -125,7 +125,7 @@ def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: 
     seen = np.array([not seen_items.isdisjoint(answers) for answers in judgements.relevant], dtype=bool)
     again = sum(str(query) in learned_queries for query in judgements.ids)
     notes = {
-        f"The model was learned from {again:,} of these {len(queries):,} queries, so the figures are too "
+        f"The model learned from {again:,} of these {len(queries):,} queries, so the figures are too "
         "optimistic.": again,
         f"{items.missing:,} rows have no usable vector and are ignored.": items.missing,
         f"{judgements.left_out:,} judgements are on an unknown query or item, or one without a vector.": (

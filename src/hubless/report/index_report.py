@@ -67,7 +67,7 @@ def report_index(
     ----------
     source : name of a store, or Store
     model : folder, Repair or mover, optional
-        Measure it with `queries` that it was not learned from.
+        Measure it with `queries` that it has not learned from.
     labels : str, optional
         Column with the class of each item. Give this or `pairs`.
     pairs : path, optional
