@@ -47,7 +47,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         there are enough objects.
     alphas : sequence of float, default=None
         Penalties λ of "ridge" to try. By default 13 values from 1e-4 to 100 times the mean eigenvalue of
-        XKXᵀ, which is taken anew in each fold.
+        XKXᵀ, which is computed in each fold.
     n_targets : sequence of int, default=(1,)
         Numbers of targets of "ridge" to try.
     mover : "ridge", "auto", mover or sequence of movers, default="ridge"

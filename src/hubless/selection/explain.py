@@ -27,7 +27,7 @@ def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
     }
 
 
-def tried(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
+def tried_rows(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
     """Return the rows of such a table as plain data for a page; the error is that of the score itself."""
     scores, n = table["mean_test_score"], table["n_queries"]
     errors = share_error(scores, n)

@@ -35,7 +35,7 @@ class FileStore(Store):
     is_written_whole = True
     may_be_part = True  # whether folders of such files are stores too
     keeps_suffix = True  # whether its moved copy must have a name with the same suffix
-    begun: Mark  # of the copy that is being built
+    build_mark: Mark  # of the copy that is being built
     _blue: Any = None
     _done = False
     _append: Append | None = None  # of the writer, once it is open
@@ -204,7 +204,7 @@ class FileStore(Store):
         return self.path.with_name(f".{self.path.name}.hubless-part{self.path.suffix}")
 
     def begin(self, blue: Any, mark: Mark) -> None:
-        self._blue, self.begun, self._done, self._append = blue, mark, False, None
+        self._blue, self.build_mark, self._done, self._append = blue, mark, False, None
         if self.path.exists():
             existing = self.check_resumable(blue, mark)
             self._done = existing.done and existing.state == blue.state()

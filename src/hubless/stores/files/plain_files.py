@@ -142,7 +142,7 @@ class Hdf5File(FileStore):
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         h5py, facts = need("h5py", "files"), blue.facts()
         with h5py.File(blue.path, "r") as old, h5py.File(part, "w") as new:
-            new.attrs.update({**old.attrs, "hubless": self.begun.to_json()})
+            new.attrs.update({**old.attrs, "hubless": self.build_mark.to_json()})
             for name in set(old) - {blue._key, "neighbors", "distances"}:
                 old.copy(name, new)
             vectors = new.create_dataset(blue._key, (facts.count, facts.dimension), facts.dtype)
