@@ -116,8 +116,8 @@ def by_modules(folder, Z):
     with tempfile.TemporaryDirectory() as saved:
         base.save(saved, create_model_card=False)
         names = code_in(folder, texts=texts, questions=texts, replaced={"the/model/you/have": saved})
-    np.testing.assert_array_equal(names["asked"], Z)
-    return names["stored"]
+    np.testing.assert_array_equal(names["query_vectors"], Z)
+    return names["document_vectors"]
 
 
 def by_numpy(folder, Z, target="moved.npy"):

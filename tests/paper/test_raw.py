@@ -203,7 +203,7 @@ def test_a_file_written_again_while_folding_is_kept(folder, monkeypatch):
 
 
 def test_two_folds_at_once_are_refused(folder):
-    with locked(folder / raw.FOLDED), pytest.raises(ValueError, match="another process is at work"):
+    with locked(folder / raw.FOLDED), pytest.raises(ValueError, match="another process is working on"):
         fold(folder)
 
 
