@@ -1,8 +1,8 @@
 """Ways to repair an index from pairs of queries and documents, each tested with the same queries.
 
 None sees a test query. Settings are chosen on held-out training queries: ours by five folds, drawn again
-until there are a few thousand answers; NUDGE's by a fifth of the queries, as it does itself. A choice by
-chance is no result, so everything is done in five draws: ours with five seeds, NUDGE's with each fifth in
+until there are a few thousand answers; NUDGE's by a fifth of the queries, as it does itself. One draw may
+be lucky, so everything is done in five draws: ours with five seeds, NUDGE's with each fifth in
 turn.
 """
 

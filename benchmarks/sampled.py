@@ -14,7 +14,7 @@ from .record import Options
 
 
 class Shape(NamedTuple):
-    """What is learned from, and asked."""
+    """The sizes of the data sets, and how they are tested."""
 
     n: int
     d: int

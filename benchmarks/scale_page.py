@@ -138,11 +138,11 @@ def _plan(raw: Mapping[str, RawFile]) -> list[str]:
     about = {"n": OBJECTS, "d": D, "tera": size / 1e12, "classes": CLASSES, "largest": sizes.max()}
     about |= {"pairs": PAIRS, "sources": m, "group": group, "groups": -(-m // group)}
     measured = [
-        ["read, the disk or its cache", f"{speed.read / 1e9:.2f} GB/s"],
-        ["written, and on the disk", f"{speed.write / 1e9:.2f} GB/s"],
-        ["looked at, a worker of one core", f"{speed.look / 1e9:.2f} GB/s"],
-        ["compared, a worker of one core", f"{speed.search / 1e9:.1f} billion operations/s"],
-        ["multiplied, a core", f"{speed.move / 1e9:.1f} billion operations/s"],
+        ["read, from the disk or its cache", f"{speed.read / 1e9:.2f} GB/s"],
+        ["written and flushed to the disk", f"{speed.write / 1e9:.2f} GB/s"],
+        ["read and checked, by a worker with one core", f"{speed.look / 1e9:.2f} GB/s"],
+        ["compared, by a worker with one core", f"{speed.search / 1e9:.1f} billion operations/s"],
+        ["multiplied, by one core", f"{speed.move / 1e9:.1f} billion operations/s"],
     ]
     return [
         PLAN.format(**about),

@@ -24,15 +24,15 @@ GPU = (  # case, contender, seconds that it may take
 REASONS = {  # by goal: why it was not reached
     "at least 2.5 × faster than scikit-learn brute": (
         "scikit-learn's brute force takes about twice as long as the bare product with the versions and on "
-        "the machine below, so that the product itself would not be 2.5 times as fast."
+        "the machine below, so not even the bare product is 2.5 times as fast."
     ),
     "at least 2.5 × faster than faiss IndexFlatL2": (
         "faiss 1.15 runs at about the speed of the bare product, as hubless does: neither can be "
         "much faster than that. (An older faiss took 3.5 times as long.)"
     ),
     "at least 1,000 × faster than our LMNN": (
-        "Our own LMNN is fast, and a fit takes hardly longer than its bare products: they alone would have "
-        "to be several times as fast."
+        "Our own LMNN is fast, and a fit takes hardly longer than its bare products: even these "
+        "would have to be several times as fast."
     ),
     "at most 0.003 s": (
         "At this size the host cannot keep the GPU busy: a fit starts about 300 operations, each of which "
@@ -51,7 +51,7 @@ class SpeedGoal(NamedTuple):
 
 
 def goals(raw: Mapping[str, RawFile]) -> list[SpeedGoal]:
-    """Return every goal, measured or not; a quick look is no measurement."""
+    """Return every goal, measured or not; a quick look does not count."""
     cases = {verb: file["cases"] for verb, file in raw.items() if not is_quick(file)}
     return [
         *_search(cases.get("search", {})),

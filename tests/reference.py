@@ -378,7 +378,7 @@ def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0
 
 
 def ridge_beliefs(queries, X, y, alpha, weights):
-    """Ridge regression of the indicator of each class, λ in mean eigenvalues of the scatter; by query."""
+    """Ridge regression of class indicators, λ in units of the mean eigenvalue of the scatter; by query."""
     mu = total_mean(X, weights)
     T = scatter_matrix(X, [mu] * len(X), weights)
     inverse = np.linalg.inv(T + alpha * np.trace(T) / len(T) * np.eye(len(T)))

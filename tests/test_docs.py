@@ -101,7 +101,7 @@ def test_the_steps_of_index_md_repair_an_index(run_page, capsys):
     shown = run_page(REPAIR)
     promised = re.search(r"```\n(FAISS Flat.*?)```", REPAIR.read_text(), re.DOTALL)[1]
     assert set(promised.splitlines()) <= set(shown.splitlines())
-    assert "index.faiss is the original again" in shown
+    assert "index.faiss serves the original again" in shown
     assert len(Path("moved.jsonl").read_text().splitlines()) == 3
     assert len(Path("classes.txt").read_text().splitlines()) == 300
     printed = capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 import { css } from "./map_paint.js";
 
-export const MOST_RINGS = 1000;
+export const MAX_RINGS = 1000;
 const BUNDLE = 10; // rays in one path
 
 const circle = (context, x, y, radius) => {
@@ -72,7 +72,7 @@ const drawRings = (context, places, map, theme) => {
     [2, theme.text],
   ]) {
     context.beginPath();
-    for (const place of places.slice(0, MOST_RINGS)) {
+    for (const place of places.slice(0, MAX_RINGS)) {
       const [x, y] = map.pointOf(place);
       circle(context, x, y, map.radiusOf(place) + 4);
     }

@@ -3,7 +3,7 @@
 import { isThumbnail } from "./data.js";
 import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { count, percent, plural } from "./format.js";
-import { MOST_RINGS } from "./map_overlay.js";
+import { MAX_RINGS } from "./map_overlay.js";
 
 const LISTED = 50; // queries that find the selected item
 const RESULTS = 20;
@@ -170,7 +170,7 @@ export const createPanel = (model, choose, clear) => {
 const matchWords = (matches, words) => {
   if (!words.trim()) return "";
   const found = `${plural(matches.length, "item matches", "items match")}.`;
-  if (matches.length > MOST_RINGS) return `${found} The busiest ${count(MOST_RINGS)} are ringed.`;
+  if (matches.length > MAX_RINGS) return `${found} The busiest ${count(MAX_RINGS)} are ringed.`;
   return matches.length > RESULTS ? `${found} The first ${RESULTS} are listed.` : found;
 };
 

@@ -34,7 +34,7 @@ export const moverChart = (section, movers) => {
       `Best: ${scored[0].name}, ${inForm(scored[0].score, "fraction")}.` +
       (chosen ? ` Chosen: ${chosen.name}.` : ""),
     caption:
-      "A dot is the score of a mover in the trial, its line ± one standard error. " +
+      "A dot is the score of a mover on held-out queries, its line ± one standard error. " +
       "The chosen mover is filled and named in bold.",
     draw: (width) => drawMovers(scored.slice(0, state.limit), width),
     after,

@@ -1,7 +1,7 @@
 import { element } from "./dom.js";
 import { themeButton } from "./theme.js";
 
-/** The bar at the top: links to the sections, the present one marked, and the theme. */
+/** The bar at the top: links to the sections, the current one marked, and the theme. */
 export const navigation = (sections) => {
   const links = new Map(sections.map(({ id, short }) => [id, element("a", { href: `#${id}` }, short)]));
   const list = element("nav", { "aria-label": "Sections" }, ...links.values());
@@ -9,7 +9,7 @@ export const navigation = (sections) => {
   return [list, themeButton()];
 };
 
-// The section that crosses the upper third of the window is the present one.
+// The section that crosses the upper third of the window is the current one.
 const follow = (list, links) => {
   const watch = new IntersectionObserver(
     (entries) => {

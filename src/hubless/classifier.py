@@ -46,7 +46,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         Returns
         -------
         distances : array of shape (n_queries, n_neighbors); only with `return_distance`
-            ‖x − z'‖, including the column of movers that have one: there, only their order has a meaning.
+            ‖x − z'‖; for movers that add a column it is included, and only the order is meaningful.
         indices : int array of the same shape: row numbers of `moved_`, nearest first, ties to the lower one
         """
         return self._search(X, n_neighbors, return_distance, "kneighbors")
@@ -184,7 +184,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         One of `hubless.movers`, or a Chain of them. None is the paper's, MoveLabeled(alpha, n_targets,
         center=center); with another mover those three are ignored.
     weights : "uniform" or "distance", default="uniform"
-        Neighbours vote equally, or by the inverse of their distance, which movers with a column cannot give.
+        Neighbours vote equally, or by the inverse of their distance; not for movers that add a column.
     center : bool, default=True
         Move about the mean of the labeled objects, as the paper does, or about the origin.
     device : str, default=None
@@ -287,7 +287,7 @@ class MoveLabeledClassifier(MovedNeighbors):
         return k, mover
 
     def _check_parameters(self) -> None:
-        """Refuse invalid parameters, also those that this mover ignores."""
+        """Refuse invalid parameters, including those that this mover ignores."""
         check_count("n_targets", self.n_targets)
         check_alpha("alpha", self.alpha)
         self._check_fit()

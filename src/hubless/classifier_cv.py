@@ -24,7 +24,7 @@ from .selection.candidates import name as name_of
 from .selection.explain import explain, table
 from .selection.folds import feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
-from .selection.race import MOST_NEIGHBORS, CrossValidation, Race, n_targets_of
+from .selection.race import MAX_NEIGHBORS, CrossValidation, Race, n_targets_of
 from .solve import check_alphas
 from .targets import Labeled, first_targets, labeled_objects
 
@@ -47,7 +47,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         there are enough objects.
     alphas : sequence of float, default=None
         Penalties λ of "ridge" to try. By default 13 values from 1e-4 to 100 times the mean eigenvalue of
-        XKXᵀ, which is taken anew in each fold.
+        XKXᵀ, which is computed in each fold.
     n_targets : sequence of int, default=(1,)
         Numbers of targets of "ridge" to try.
     mover : "ridge", "auto", mover or sequence of movers, default="ridge"
@@ -78,7 +78,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     mover_ : the chosen mover, fitted to all labeled objects
     n_neighbors_ : the chosen number of neighbours
     best_score_ : float
-        Accuracy of the choice on held-out queries. As it was chosen by that, expect a little less.
+        Accuracy of the choice on held-out queries. It was chosen by these, so expect a little less.
     cv_results_ : dict of arrays
         One row per setting; pandas.DataFrame(cv_results_). For "ridge" as GridSearchCV has it. Otherwise,
         those with the most queries and then the best first: mover, n_neighbors, n_steps, n_queries (held-out
@@ -87,8 +87,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     n_targets_, scores_, grid_ : only with "ridge"
         The chosen number of targets; the accuracy of every setting in every fold, of shape (n_folds,
         n_targets, alphas, n_neighbors); and the values along its last three axes, where "alpha" holds
-        multiples of the mean eigenvalue unless `alphas` was given. Equal scores go to fewer targets, then the
-        larger λ, then fewer neighbours.
+        multiples of the mean eigenvalue unless `alphas` was given. Of equal scores, the one with
+        fewer targets wins, then the larger λ, then fewer neighbours.
     W_, mean_, alpha_, moved_, classes_, codes_, weights_, n_singletons_ : as in MoveLabeledClassifier
         `alpha_` is the λ used on all the data.
 
@@ -192,7 +192,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         return movers
 
     def _check_parameters(self) -> None:
-        """Refuse invalid parameters, also those that this choice ignores."""
+        """Refuse invalid parameters, including those that this choice ignores."""
         self._check_fit()
         check_counts("n_targets", self.n_targets)
         or_none(check_counts)("n_neighbors", self.n_neighbors)
@@ -248,7 +248,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             labeled,
             int(classes.shape[0]),
             [(train, shuffle(test)) for train, test in parts],
-            self._ks(parts, MOST_NEIGHBORS),
+            self._ks(parts, MAX_NEIGHBORS),
             self.weights == "distance",
             given_targets,
         )

@@ -1,4 +1,4 @@
-"""Before and after: what moving the stored objects changes for queries of known answers, by exact search."""
+"""Before and after: what moving stored objects changes for queries with known answers, by exact search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -126,8 +126,8 @@ def evaluate_classes(
     queries : arrays (m, d) before and after: the same queries, with one more column where moved objects
         have one
     labels, truth : arrays of texts, (n,) and (m,)
-    ks : int before and after: neighbours that vote; each state may have the number that is best for it
-    by_distance, weights : whether nearer votes count more, and how much each object's does, (n,)
+    ks : int before and after: neighbours that vote; the two numbers may differ
+    by_distance, weights : whether nearer neighbours count more; weights of the votes of objects, (n,)
     """
     n, h, started = len(labels), min(HUBS, len(labels)), perf_counter()
     ks = BeforeAfter(*(min(k, n) for k in ks))
@@ -202,9 +202,10 @@ def evaluate_relevance(
 
 
 def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Find distances and row numbers of the k nearest; vectors compared by cosine have length 1, so L2 does.
+    """Find distances and row numbers of the k nearest.
 
-    By inner product there are no distances: all are 1.
+    For cosine, vectors have length 1, so L2 gives the same order. By inner product there are no
+    distances: all are 1.
     """
     if metric == "ip":
         indices = exhaustive(queries, stored, k, "ip")

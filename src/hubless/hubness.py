@@ -1,8 +1,8 @@
 """Hubness: how unevenly the objects occur among the neighbours of queries, from neighbour indices alone.
 
 `neighbors` is a matrix of row numbers of objects, one row per query: the indices of `nearest`; −1 means none.
-N_k(i) is the number of queries that have object i among their k neighbours. Whether an object is a
-neighbour of itself is settled before: leave it out (`exclude_self`) when the queries are the objects.
+N_k(i) is the number of queries that have object i among their k neighbours. Where the
+queries are the objects, search with `exclude_self`, or each object counts as its own neighbour.
 """
 
 from dataclasses import dataclass, field, fields

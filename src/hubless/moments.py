@@ -51,7 +51,7 @@ class Moments:
         return self._combine(add, other)
 
     def __sub__(self, other: "Moments") -> "Moments":
-        """Remove pairs that were added before; by rounding, K may become slightly indefinite."""
+        """Remove pairs that were added before; rounding may make K slightly indefinite."""
         return self._combine(sub, other)
 
     def _combine(self, operator: Callable[[Any, Any], Any], other: "Moments") -> "Moments":
@@ -104,8 +104,8 @@ class PairSums:
         n_singletons = self.n_singletons - other.n_singletons
         if n_singletons < 0:
             raise _never_learned(
-                f"{other.n_singletons} of its objects are alone in their class, of everything learned "
-                f"{self.n_singletons}"
+                f"{other.n_singletons} of its objects are alone in their class, but only {self.n_singletons} "
+                "of all that were learned"
             )
         return PairSums(moments, weight, mean, n_singletons)
 
@@ -137,7 +137,7 @@ def _subtract(before: Moments, batch: Moments) -> Moments:
 def _never_learned(reason: str) -> ValueError:
     """Return the error for a batch that cannot be forgotten, as it was never learned."""
     return ValueError(
-        f"this batch was never learned as it is: {reason}. Give a batch as it was learned, with the same "
+        f"this batch was not learned in this form: {reason}. Give a batch as it was learned, with the same "
         "labels, weights and n_targets. Nothing was changed."
     )
 

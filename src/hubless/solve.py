@@ -38,7 +38,7 @@ class Penalty(NamedTuple):
 
 
 def relative_penalties(*values: float) -> tuple[Penalty, ...]:
-    """Return penalties that are multiples of the mean eigenvalue of K, which is computed anew for each K."""
+    """Return penalties that are multiples of the mean eigenvalue of K, which is computed for each K."""
     return tuple(Penalty(float(value), relative=True) for value in values)
 
 

@@ -273,7 +273,7 @@ def test_growth_and_memory_have_figures(quick):
         assert measured["beyond"] == measured["peak"] - measured["before"] - measured["output"]
 
 
-def test_every_contender_of_memory_answers_alike_in_shape():
+def test_all_contenders_of_memory_give_the_same_shape():
     data = memory.inputs(*memory.SMALL)
     result = {
         (task, who): memory.TASKS[task][who](data)() for task in memory.TASKS for who in memory.TASKS[task]

@@ -248,7 +248,7 @@ def test_a_store_that_fails_is_reported(monkeypatch):
     assert "- engine: ModuleNotFoundError" in shown
 
 
-def test_a_store_that_loses_rows_is_no_result(monkeypatch, tmp_path):
+def test_a_store_that_loses_rows_is_reported_as_an_error(monkeypatch, tmp_path):
     def half(folder, X):
         return index_stores.npy(folder, X[::2])
 

@@ -101,7 +101,7 @@ def test_kneighbors_are_the_nearest_moved_objects(asarray, blobs):
     assert model.kneighbors(asarray(queries), return_distance=False).shape == (25, 5)
 
 
-def test_weights_weigh_pairs(blobs, rng):
+def test_sample_weights_multiply_pairs(blobs, rng):
     X, y, _ = blobs
     w = rng.random(60) + 0.1
     index = reference.pairs(reference.targets(X, y, 2))
@@ -112,7 +112,7 @@ def test_weights_weigh_pairs(blobs, rng):
     np.testing.assert_allclose(model.W_, oracle.coef_, atol=1e-10)
 
 
-def test_weights_weigh_votes(blobs, rng):
+def test_sample_weights_multiply_votes(blobs, rng):
     X, y, queries = blobs
     w = np.where(y == 3, 100.0, rng.integers(1, 4, 60))
     model = MoveLabeledClassifier(7).fit(X, y, sample_weight=w)
@@ -192,7 +192,7 @@ def test_score_same_as_scikit_learns(blobs):
         model.score(queries, truth[:-1])
 
 
-def test_score_weighs_queries(blobs):
+def test_score_takes_sample_weights(blobs):
     X, y, queries = blobs
     model = MoveLabeledClassifier().fit(X, y)
     truth = np.arange(25) % 4

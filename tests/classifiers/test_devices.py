@@ -24,7 +24,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(topk, name, size)
     monkeypatch.setattr(library, "COPIED", 4096)
     monkeypatch.setattr(devices, "COPIED", 4096)
-    monkeypatch.setattr(products, "LEAST", 37)
+    monkeypatch.setattr(products, "MIN_ROWS", 37)
     monkeypatch.setattr(products, "NUMBERS", 1)
     monkeypatch.setattr(products, "device_numbers", lambda array: 1)
     if request.param == "streamed":
@@ -137,5 +137,5 @@ def test_what_cannot_be_computed_there_is_refused(digits, monkeypatch):
         MoveLabeledClassifierCV(device=DEVICE),
         MoveLabeledClassifier(mover=Shrink(), device=DEVICE),
     ):
-        with pytest.raises(ValueError, match=r"0.0 GiB are more than fit on .* block by block"):
+        with pytest.raises(ValueError, match=r"an array of 0.0 GiB does not fit on .* block by block"):
             model.fit(X, y)

@@ -91,7 +91,7 @@ class Library:
 
 
 def lambda_of(X, y, relative):
-    """λ of the paper's mover, where it is given in mean eigenvalues of K."""
+    """λ of the paper's mover, where it is given in units of the mean eigenvalue of K."""
     mu = reference.total_mean(X)
     z = np.array([X[j] - mu for _, j in reference.pairs(reference.targets(X, y, 1))])
     return relative * np.trace(reference.moments(z, z)[1]) / X.shape[1]

@@ -51,7 +51,7 @@ def test_printed_commands_run_as_printed(words, shop, tmp_path):
     for verb in ("apply", "promote", "rollback"):
         (command,) = re.findall(rf"hubless ({verb} .*)", said)
         said = words(*shlex.split(command))
-    assert "is the original again" in said
+    assert "serves the original again" in said
 
 
 def test_a_folder_may_be_the_current_one(words, shop, tmp_path, monkeypatch):
@@ -81,7 +81,7 @@ def test_items_without_a_label_are_not_learned_from(run, shop):
 
 
 def test_fit_from_pairs_is_ridge_toward_the_identity_and_a_step(library):
-    """By loops: μ + W(z − μ) at length 1, then a step toward the mean of own queries, less what is common."""
+    """By loops: μ + W(z − μ) at length 1, then a step toward the mean of its queries, less what is common."""
     learned, saved = library.fitted["learned"], hubless.load(library.folder / "model")
     assert learned["queries"] == 100
     assert learned["pairs left out"] == 0

@@ -98,7 +98,7 @@ def test_counts(asarray, rng, weighted):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(products, "LEAST", 3)
+    monkeypatch.setattr(products, "MIN_ROWS", 3)
     monkeypatch.setattr(products, "NUMBERS", 1)
 
 

@@ -73,7 +73,7 @@ def test_numbers_of_known_classes(asarray):
             ValueError, match=f"y has classes that Shrink was not fitted with: {names}. Fit again"
         ):
             inputs.check_class_numbers(labels, X, classes, "Shrink")
-    with pytest.raises(ValueError, match=r"Shrink moves an object by its class; got no y. Give move\(Z, y\)"):
+    with pytest.raises(ValueError, match=r"Shrink moves an object by its class; got no y. Call move\(Z, y\)"):
         inputs.check_class_numbers(None, X, classes, "Shrink")
 
 

@@ -57,7 +57,7 @@ def test_a_lock_is_freed_by_an_error(path):
 def test_a_second_one_is_refused_and_the_first_keeps_its_lock(path):
     with locked(path):
         for _ in range(2):
-            with pytest.raises(Locked, match=r"another process is at work on .*index.npy"), locked(path):
+            with pytest.raises(Locked, match=r"another process is working on .*index.npy"), locked(path):
                 pytest.fail("two hold one lock")
         assert len(list(path.parent.iterdir())) == 1
 

@@ -13,7 +13,7 @@ from tests import reference
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     monkeypatch.setattr(products, "NUMBERS", 52)
-    monkeypatch.setattr(products, "LEAST", 1)
+    monkeypatch.setattr(products, "MIN_ROWS", 1)
 
 
 def assert_moments(result, A, K):

@@ -77,7 +77,7 @@ def test_what_was_never_learned_is_refused(rng, batches):
     total = batches[0].sums() + batches[1].sums()
     larger = Batch(rng, 8, 4, 12, 5)
     larger.X = 9 * larger.X
-    with pytest.raises(ValueError, match=r"never learned as it is: .*eigenvalue -.*Nothing was changed"):
+    with pytest.raises(ValueError, match=r"not learned in this form: .*eigenvalue -.*Nothing was changed"):
         total - larger.sums()
 
 

@@ -69,7 +69,7 @@ def test_no_penalty_on_a_singular_matrix_gives_the_least_norm(asarray, rng):
     np.testing.assert_allclose(W, np.linalg.lstsq(Z, X, rcond=None)[0].T, atol=1e-8)
 
 
-def test_a_penalty_below_rounding_is_no_penalty(asarray, rng):
+def test_a_penalty_below_rounding_has_no_effect(asarray, rng):
     Z = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 6))
     A, K = (asarray(M) for M in (rng.standard_normal((40, 6)).T @ Z, Z.T @ Z))
     least = to_numpy(ridge(A, K, 0.0))

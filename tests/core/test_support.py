@@ -30,27 +30,27 @@ def test_arrays_come_back(kept):
     assert [path.name for path in kept.parent.iterdir()] == ["arrays.npz"]
 
 
-def test_a_missing_file_or_array_is_none(kept, tmp_path):
+def test_a_missing_file_or_array_gives_none(kept, tmp_path):
     assert load_arrays(tmp_path / "none.npz", ["X"]) is None
     assert load_arrays(kept, ["X", "other"]) is None
     assert load_arrays(tmp_path, ["X"]) is None  # a folder
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.99])
-def test_a_file_that_was_cut_is_none(kept, share):
+def test_a_truncated_file_counts_as_missing(kept, share):
     content = kept.read_bytes()
     kept.write_bytes(content[: int(share * len(content))])
     assert load_arrays(kept, ["X", "names"]) is None
 
 
-def test_a_changed_byte_is_none(kept):
+def test_a_changed_byte_counts_as_missing(kept):
     content = bytearray(kept.read_bytes())
     content[content.index(np.arange(6.0).tobytes()) + 9] ^= 1  # in the numbers, which have a checksum
     kept.write_bytes(content)
     assert load_arrays(kept, ["X"]) is None
 
 
-def test_other_files_are_none(kept):
+def test_other_files_count_as_missing(kept):
     np.save(kept.with_name("one.npy"), np.ones(3))
     assert load_arrays(kept.with_name("one.npy"), ["X"]) is None
     kept.write_text("plain text")
@@ -62,7 +62,7 @@ def test_nothing_is_unpickled(kept):
     assert load_arrays(kept, ["X"]) is None
 
 
-def test_an_unknown_compression_is_none(kept):
+def test_an_unknown_compression_counts_as_missing(kept):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as file:
         file.writestr("X.npy", b"")

@@ -21,7 +21,7 @@ def test_ties_and_duplicates(asarray, rng):
     np.testing.assert_array_equal(result, reference.targets(X, y, 4))
 
 
-def test_a_class_number_that_nobody_has(asarray):
+def test_a_class_number_without_objects(asarray):
     X, y = np.array([[0.0], [1.0], [5.0]]), np.array([0, 0, 3])
     np.testing.assert_array_equal(to_numpy(same_class_targets(asarray(X), asarray(y), 1)), [[1], [0], [-1]])
 

@@ -71,7 +71,7 @@ def test_searches_and_sums_on_four_threads_are_those_of_loops(seed, dtype, monke
     for owner, name, size in (
         *((search, "QUERY_ROWS", 7), (search, "OBJECT_ROWS", 40), (within, "CELLS", 400)),
         *((ranking, "BLOCK", 4), (ranking, "PAIR_NUMBERS", 64), (ranking, "MAX_CANDIDATES", 300)),
-        *((products, "NUMBERS", 52), (products, "LEAST", 1)),
+        *((products, "NUMBERS", 52), (products, "MIN_ROWS", 1)),
     ):
         monkeypatch.setattr(owner, name, size)
     rng = np.random.default_rng(seed)

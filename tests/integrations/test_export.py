@@ -269,7 +269,7 @@ class Other(MoveLabeled):
     ],
     ids=str,
 )
-def test_what_is_no_map_of_the_vector_alone_is_refused(mover, message, blobs, tmp_path):
+def test_movers_that_need_more_than_the_vector_are_refused(mover, message, blobs, tmp_path):
     for form in FORMS:
         with pytest.raises(ValueError, match=rf"{message}.*`hubless apply`.*`hubless move`"):
             export(Repair(mover.fit(*blobs[:2]), label="class"), form, tmp_path / "out")
@@ -284,7 +284,7 @@ def test_what_adds_a_column_is_refused(mover, blobs, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_steps_by_id_and_movers_that_learned_nothing_are_refused(blobs):
+def test_steps_by_id_and_unfitted_movers_are_refused(blobs):
     X, y, _ = blobs
     steps = ItemSteps(np.array([3, 7]), X[:2], 0.5)
     with pytest.raises(ValueError, match=r"moves 2 items by their id.*`hubless apply`.*`hubless move`"):
@@ -294,7 +294,7 @@ def test_steps_by_id_and_movers_that_learned_nothing_are_refused(blobs):
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "dangling link"])
-def test_what_is_there_stays(kind, blobs, tmp_path):
+def test_existing_paths_are_not_overwritten(kind, blobs, tmp_path):
     path = tmp_path / "out"
     {"file": path.touch, "folder": path.mkdir, "dangling link": lambda: path.symlink_to("nowhere")}[kind]()
     with pytest.raises(FileExistsError, match="new folder"):

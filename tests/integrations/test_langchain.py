@@ -68,7 +68,7 @@ def test_documents_are_moved_and_queries_are_not(name, kind, blobs):
 
 @pytest.mark.services
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "async"])
-def test_a_store_of_langchain_holds_moved_documents_and_is_asked_with_plain_queries(wait, blobs):
+def test_a_langchain_store_holds_moved_documents_and_queries_stay_unchanged(wait, blobs):
     from langchain_core.vectorstores import InMemoryVectorStore
 
     X, y, _ = blobs

@@ -87,7 +87,7 @@ def test_nodes_are_moved_once(name, make, blobs):
 
 @services
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "async"])
-def test_a_pipeline_stores_moved_nodes_and_its_store_is_asked_with_plain_queries(wait, blobs):
+def test_a_pipeline_stores_moved_nodes_and_queries_stay_unchanged(wait, blobs):
     from llama_index.core.vector_stores import SimpleVectorStore
     from llama_index.core.vector_stores.types import VectorStoreQuery
 

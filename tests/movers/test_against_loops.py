@@ -118,7 +118,7 @@ def test_later_rows_order_queries_as_the_scores_of_loops(asarray, blobs, later, 
 
 
 @each({name: row for name, row in CASES.items() if row.same_later})
-def test_objects_move_alike_now_and_later(blobs, row):
+def test_objects_move_the_same_way_in_fit_and_later(blobs, row):
     X, y, _ = blobs
     mover = row.new()
     np.testing.assert_allclose(mover.fit_transform(X, y), mover.move(X, y), atol=1e-6)
@@ -150,7 +150,7 @@ def test_objects_of_weight_zero_are_not_learned_from_but_keep_their_row(asarray,
 
 
 @pytest.mark.parametrize("mover", [Shrink(0.4), LabelRidge(), Smooth(3), Whiten(), Steer()])
-def test_a_class_without_weight_is_moved_without_a_class_of_its_own(blobs, mover):
+def test_a_class_of_weight_zero_does_not_pull_toward_the_origin(blobs, mover):
     X, y, _ = blobs
     w = np.where(y == 1, 0.0, 1.0)
     moved = clone(mover).fit_transform(X, y, sample_weight=w)
@@ -215,7 +215,7 @@ def test_few_proxies_are_objects_and_none_is_its_own(blobs):
     np.testing.assert_array_equal(order(as_asked(mover, queries), stored), np.argsort(truth, axis=1))
 
 
-def test_one_proxy_is_no_handicap_now_or_later(blobs):
+def test_one_proxy_gives_no_handicap_in_fit_or_later(blobs):
     X, y, _ = blobs
     mover = Balance(n_proxies=1)
     assert not mover.fit_transform(X, y)[:, -1].any()

@@ -225,7 +225,7 @@ def test_later_objects_need_their_classes_where_the_mover_uses_labels(blobs, row
         return
     kind = type(mover).__name__
     with pytest.raises(
-        ValueError, match=rf"{kind} moves an object by its class; got no y. Give move\(Z, y\)"
+        ValueError, match=rf"{kind} moves an object by its class; got no y. Call move\(Z, y\)"
     ):
         mover.move(X)
     with pytest.raises(ValueError, match=f"y has classes that {kind} was not fitted with: 3, 99. Fit again"):
@@ -268,7 +268,7 @@ def test_tensors_are_refused_where_arrays_were_learned_from(blobs, mover):
             method(torch.as_tensor(X))
 
 
-def test_a_refused_fit_is_no_fit(blobs):
+def test_a_refused_fit_leaves_the_model_not_fitted(blobs):
     X, _, _ = blobs
     mover = MoveLabeled()
     with pytest.raises(ValueError, match="no pair to learn from"):
@@ -277,7 +277,7 @@ def test_a_refused_fit_is_no_fit(blobs):
         mover.transform(X)
 
 
-def test_distances_do_not_weigh_votes_where_their_order_alone_is_known(blobs):
+def test_votes_by_distance_are_refused_where_only_the_order_is_known(blobs):
     X, y, _ = blobs
     for mover in (Balance(), Chain([Whiten(), Shrink(0.5)])):
         with pytest.raises(ValueError, match=r'weights="distance" needs distances.*Use weights="uniform"'):

@@ -241,7 +241,7 @@ def test_the_table_of_the_documentation_is_that_of_the_classes():
     assert made["page"]() == made["PAGE"].read_text(), "run: python docs/movers_table.py"
 
 
-def test_parameters_are_stored_as_scikit_learn_wants():
+def test_parameters_are_stored_as_scikit_learn_requires():
     for kind in MOVERS.values():
         assert issubclass(kind, BaseEstimator)
         assert all(not name.startswith("_") for name in signature(kind).parameters)

@@ -260,7 +260,7 @@ def test_names_of_columns_and_classes_are_kept(rng):
     before = state(mover)
     with pytest.raises(ValueError, match="feature names should match"):
         mover.partial_fit(frame[list("bacd")], texts)
-    with pytest.raises(ValueError, match="labels must be texts or numbers in all batches; got 'cat' and 0"):
+    with pytest.raises(ValueError, match="labels of all batches must be texts, or numbers; got 'cat' and 0"):
         mover.partial_fit(frame, y)
     assert state(mover) == before
     mover = MoveLabeled(keep_moments=True).fit(X, y)
@@ -433,12 +433,12 @@ def test_bad_batches_are_refused_and_change_nothing(rng):
             lambda: kept.forget_pairs(X, X),
             lambda: kept.forget(X, y, np.full(30, 2.0)),
         ],
-        "never learned as it is: the sum K": [
+        "not learned in this form: the sum K": [
             lambda: kept.forget(10 * X[:8], np.zeros(8)),
             lambda: kept.forget_pairs(other[:28], other[:28]),
             lambda: kept.forget(X[:28], y[:28] * 0, np.full(28, 1.01)),
         ],
-        "never learned as it is: 2 of its objects are alone": [
+        "not learned in this form: 2 of its objects are alone": [
             lambda: kept.forget(X[:6], [0, 0, 0, 0, 1, 2])
         ],
     }
@@ -505,7 +505,7 @@ def test_what_cannot_be_solved_again_or_merged_is_refused(rng, blobs):
             learn()
     with pytest.raises(ValueError, match="alpha must be a number"):
         kept.with_alpha(-1)
-    with pytest.raises(ValueError, match="a MoveLabeled merges with another one; got Shrink"):
+    with pytest.raises(ValueError, match="a MoveLabeled can only be merged with another one; got Shrink"):
         kept.merge(Shrink())
     others = {
         "n_targets": MoveLabeled(n_targets=2, keep_moments=True).fit(X, y),

@@ -95,8 +95,8 @@ def test_precision_of_any_numbers():
         (np.array([["a"]]), "vectors are real numbers; got <U1"),
         (np.array([["a"]], dtype=object), "vectors are real numbers; could not convert"),
         (np.ones((1, 1)) + 1j, "vectors are real numbers; got complex128"),
-        (np.array([[np.nan]]), "objects have NaN or an infinite number; drop or repair such rows"),
-        (np.array([[np.inf]]), "objects have NaN or an infinite number"),
+        (np.array([[np.nan]]), "objects contain NaN or infinity; drop or repair such rows"),
+        (np.array([[np.inf]]), "objects contain NaN or infinity"),
     ],
 )
 def test_bad_vectors(bad, message):

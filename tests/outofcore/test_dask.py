@@ -304,7 +304,7 @@ def bad_blocks():
         "a text": (put("a", "y"), "block 2 of X has texts and numbers"),
         "texts": (
             lambda X, y: (X, np.r_[y[:40].astype("O"), y[40:60].astype(str), y[60:]]),
-            "block 2 .*other",
+            "block 2 .*has texts where earlier labels are numbers",
         ),
     }
 

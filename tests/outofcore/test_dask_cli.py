@@ -153,7 +153,7 @@ def test_nothing_to_learn_from(refused, address, data, tmp_path, way):
 
 
 @pytest.mark.slow
-def test_a_cluster_of_its_own(folder, data, tmp_path):
+def test_a_cluster_that_fit_starts(folder, data, tmp_path):
     line = [
         sys.executable,
         "-W",

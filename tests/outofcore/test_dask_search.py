@@ -258,7 +258,7 @@ def test_what_nearest_refuses(data):
     ]:
         with pytest.raises(ValueError, match=message):
             nearest(*args, **more)
-    for one, other, message in [(x + np.inf, z, "queries have"), (x, z * np.nan, "objects have")]:
+    for one, other, message in [(x + np.inf, z, "queries contain"), (x, z * np.nan, "objects contain")]:
         with pytest.raises(ValueError, match=message):
             nearest(one, other, 2, return_distance=False).compute()
 

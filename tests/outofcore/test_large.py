@@ -351,7 +351,7 @@ def test_a_store_reads_the_wanted_blocks_alone(rng, tmp_path, monkeypatch):
 
 
 def test_rows_without_a_vector_or_a_label_are_missing(rng, way, tmp_path):
-    """A null is no defect: such rows are left out, and so are texts that are empty."""
+    """A null is not an error: such rows are left out, and so are empty texts."""
     X, codes = objects(rng, dtype=np.float32)
     labels = [f"c{code}" for code in codes]
     vectors = [row.tolist() for row in X]
@@ -473,7 +473,7 @@ def test_a_sample_without_a_pair(rng, way):
         ({"mover": MoveLabeled(device="cpu")}, "device='cpu' is ignored here"),
         ({"y": None}, "no labels"),
         ({"y": [1, 2]}, "2 labels for 148 rows"),
-        ({"y": "label"}, "X is no store"),
+        ({"y": "label"}, "X is not a store"),
         ({"X": np.zeros(148)}, "must be a matrix"),
         ({"X": np.full((148, 2), "a")}, "must be a matrix"),
     ],

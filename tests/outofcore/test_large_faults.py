@@ -38,7 +38,7 @@ ROWS = 20  # of a part
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """Where scratch goes that nobody named: empty again after every test, whatever happened."""
+    """The default scratch folder: empty again after every test, whatever happened."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -311,7 +311,7 @@ def test_texts_after_numbers(data, monkeypatch):
     X, y = data
     labels = y.astype(object)
     labels[60:80] = [str(value) for value in y[60:80]]
-    with pytest.raises(ValueError, match="rows 60 to 79 of X has other labels than those before"):
+    with pytest.raises(ValueError, match="rows 60 to 79 of X has texts where earlier labels are numbers"):
         fit_large(MoveLabeled(), X, labels)
     assert [part for part, _ in fit_large(MoveLabeled(), X, labels, skip_bad=True).skipped_] == [
         "rows 60 to 79 of X"

@@ -276,7 +276,7 @@ def test_damaged_cache_is_made_anew(damage, tiny, monkeypatch):
     assert_same(load("reuters", 2), first)
 
 
-def test_cache_that_cannot_be_written_is_no_error(tiny, tmp_path):
+def test_a_cache_that_cannot_be_written_raises_nothing(tiny, tmp_path):
     (tmp_path / "file").write_text("no folder")
     assert load("reuters", 2, tiny / "data", tmp_path / "file").X.shape == (79, 2)
 

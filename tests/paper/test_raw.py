@@ -124,7 +124,7 @@ def test_equal_lines_count_once_and_different_ones_are_refused(folder):
         lambda line: line.replace('"machine": "', '"machine": "0'),
     ],
 )
-def test_a_damaged_line_is_named_and_nothing_is_run_again_unasked(folder, damage):
+def test_a_damaged_line_is_named_and_nothing_is_run_again(folder, damage):
     fold(folder)
     file = folder / raw.FOLDED
     lines = file.read_text().split("\n")
@@ -203,7 +203,7 @@ def test_a_file_written_again_while_folding_is_kept(folder, monkeypatch):
 
 
 def test_two_folds_at_once_are_refused(folder):
-    with locked(folder / raw.FOLDED), pytest.raises(ValueError, match="another process is at work"):
+    with locked(folder / raw.FOLDED), pytest.raises(ValueError, match="another process is working on"):
         fold(folder)
 
 
@@ -274,7 +274,7 @@ def test_a_file_that_lacks_something_is_named(folder, fields, message):
 
 
 @pytest.mark.parametrize("content", [b"{", b"", b"\xff\xfe", b"[1]"])
-def test_a_file_that_is_no_json_object_is_named(folder, content):
+def test_a_file_that_is_not_a_json_object_is_named(folder, content):
     put(folder, "iris", "lmnn").write_bytes(content)
     with pytest.raises(
         ValueError, match=r"iris/dim-300/lmnn/split-0\.json (is not readable JSON|contains a list)"

@@ -250,7 +250,7 @@ def test_results_of_other_rows_do_not_mix(data_dir, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content", ["[]", "null", "{}", '{"status": "do'])
-def test_damaged_file_is_no_result(tmp_path, content):
+def test_a_damaged_file_does_not_count_as_done(tmp_path, content):
     (cell,) = plan(iter(["iris"]), ["scale"], 1, 300)
     (tmp_path / cell.name()).parent.mkdir(parents=True)
     (tmp_path / cell.name()).write_text(content)
@@ -322,7 +322,7 @@ def test_tables_of_nothing_say_what_to_do(tmp_path, capsys):
     assert "is not a folder" in capsys.readouterr().err
 
 
-def test_machine_is_described_without_a_name_of_its_own():
+def test_machine_is_described_without_its_host_name():
     result = raw.this_machine()
     assert result["cores"] >= 1
     assert result["memory_gib"] >= 1

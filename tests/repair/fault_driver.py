@@ -89,7 +89,7 @@ def work(job, say):
 
 
 def fork(job):
-    """A process that works, and what it says."""
+    """A process that works, and what it prints."""
     ours, theirs = os.pipe()
     with warnings.catch_warnings():  # LanceDB warns of forks, which are harmless before it is used
         warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)

@@ -127,7 +127,7 @@ def test_items_without_a_class_are_ignored(tmp_path):
     assert f"of {len(known)} items" in found.evaluation.notes[-1]
 
 
-def test_many_items_are_not_all_asked(items, monkeypatch):
+def test_of_many_items_a_sample_is_used_as_queries(items, monkeypatch):
     monkeypatch.setattr(module, "QUERIES", 10)
     found = try_labels(items, "kind", mover="ridge")
     assert (len(found.query_ids), len(found.items.ids)) == (10, len(items.ids) - 10)

@@ -181,7 +181,7 @@ def test_scores_are_numbers(tmp_path, score):
 
 
 @pytest.mark.parametrize("text", ["null", "7", '{"q1": "text"}', "[]", '[{"a": 1}, 3]', "[" * 10_000])
-def test_json_that_is_no_table_is_refused(tmp_path, text):
+def test_json_that_is_not_a_table_is_refused(tmp_path, text):
     (tmp_path / "items.json").write_text(text)
     with pytest.raises(StoreError, match="cannot be read"):
         read_table(tmp_path / "items.json")
@@ -216,7 +216,7 @@ def held_out_scores(gain, unseen_gain):
     ("gain", "unseen_gain", "moves"),
     [(0.1, 0.0, True), (0.1, -0.1, False), (0.0, 0.0, False), (0.1, 0.1, True)],
 )
-def test_the_choice_spares_unseen_items(gain, unseen_gain, moves):
+def test_the_choice_does_not_harm_unseen_items(gain, unseen_gain, moves):
     chosen, why = choose_setting(held_out_scores(gain, unseen_gain))
     assert (chosen == PairSetting(1.0, 0.1)) == moves
     assert (chosen == STAY) != moves
@@ -238,4 +238,4 @@ def test_recall_is_what_loops_say_and_a_loss_is_noted(tmp_path, monkeypatch):
     assert apply_index(model, store, "moved")["notes"] == []
     green = store.sibling("moved")
     monkeypatch.setattr(green, "search", lambda queries, k: np.zeros((len(queries), k), dtype=np.int64))
-    assert "Let it search more" in compare_recall(store, green)[0]
+    assert "Widen its search" in compare_recall(store, green)[0]

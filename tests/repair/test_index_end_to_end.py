@@ -138,7 +138,7 @@ class Npy(Engine):
         self.source = [self.path, "--metric", "cosine", "--items", self.items.table]
 
     def ask(self, queries):
-        """A file is no engine: whoever reads it compares."""
+        """A file does not search: who reads it compares vectors."""
         rows = np.argsort(-similarity(queries, np.load(self.path), "cosine"), axis=1, kind="stable")
         return rows[:, :K].tolist()
 

@@ -161,7 +161,7 @@ def test_classes_may_be_numbers(write, evaluation):
     assert write(replace(evaluation, answers=numbers))["label"] == [*"01234", *"0123"]
 
 
-def test_nobody_is_a_hub_where_nothing_is_found(write):
+def test_nothing_is_a_hub_where_no_query_finds_anything(write):
     table = write(evaluation_of(np.zeros((2, N), int), BeforeAfter(*np.zeros((2, M, 0), int))))
     assert table["is_hub_before"] == [False] * N + [None] * M
     assert table["wrong_share_after"] == [None] * (N + M)

@@ -34,7 +34,7 @@ def tile(report, key="score"):
 
 
 def as_json(report):
-    """The figures inside of the page; whatever is no JSON in the strict sense fails."""
+    """The figures inside of the page; anything but strict JSON fails."""
     page = report.html()
     figures = page.split('id="figures">')[1].split("</script>")[0]
     return json.loads(figures, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))

@@ -85,7 +85,7 @@ def test_pairs_that_were_learned_from_are_reported(tmp_path):
     judged = Judgements(queries, [{i: 1.0} for i in range(40)], [f"q{i}" for i in range(40)])
     model = learn_from_pairs(items, judged.take(np.arange(30)))
     notes = evaluate_pairs(model, items, judged.take(np.arange(25, 40))).notes
-    assert "The model was learned from 5 of these 15 queries, so the figures are too optimistic." in notes
+    assert "The model learned from 5 of these 15 queries, so the figures are too optimistic." in notes
     assert evaluate_pairs(model, items, judged.take(np.arange(30, 40))).notes == []
 
 

@@ -92,7 +92,7 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     ],
     ids=["svg", "xml", "html", "text", "empty", "broken", "sound", "bitmap"],
 )
-def test_what_is_no_picture_is_none(tmp_path, data):
+def test_anything_but_a_picture_gives_none(tmp_path, data):
     assert thumbnail(data) is None
     (tmp_path / "file.png").write_bytes(data)
     assert thumbnail(tmp_path / "file.png") is None
@@ -103,7 +103,7 @@ def test_what_is_no_picture_is_none(tmp_path, data):
     [None, "", "nowhere.png", ".", "https://example.org/a.png", "nul\0.png", "x" * 5000, "🙂" * 300],
     ids=["None", "nothing", "missing", "folder", "address", "nul", "long", "long emoji"],
 )
-def test_what_cannot_be_read_is_none(given):
+def test_an_unreadable_picture_gives_none(given):
     assert thumbnail(given) is None
 
 

@@ -185,7 +185,7 @@ def test_every_field_of_another_type_is_refused(name, values, folders, tmp_path)
         ('"n_features_in_": "\ud800"', "codec can't decode"),
     ],
 )
-def test_json_that_is_no_plain_data_is_refused(text, message, folder):
+def test_json_that_is_not_plain_data_is_refused(text, message, folder):
     config = (folder / "config.json").read_text()
     assert config.count('"n_features_in_": 3') == 1
     changed = config.replace('"n_features_in_": 3', text)
@@ -377,7 +377,7 @@ def test_hostile_config_is_refused(name, chain):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "\x80", "[" * 100_000, '{"format": "hubless model"}'])
-def test_config_that_is_none_is_refused(text, chain):
+def test_invalid_config_is_refused(text, chain):
     (chain / "config.json").write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match="cannot be loaded"):
         hubless.load(chain)
@@ -625,7 +625,7 @@ def make_socket(path):
         (lambda path: path.symlink_to("nowhere"), "missing"),
     ],
 )
-def test_what_is_no_file_is_named_and_not_waited_for(name, make, what, folder, folders, monkeypatch):
+def test_anything_but_a_file_is_named_and_not_waited_for(name, make, what, folder, folders, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / name).unlink()
     make(folder / name)

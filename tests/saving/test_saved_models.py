@@ -327,15 +327,15 @@ def without_attribute(mover):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda X, y: Regress().fit(X, y), TypeError, "free of pickle. Use KernelMove"),
-        (lambda X, y: Chain([Shrink(), Regress()]).fit(X, y), TypeError, "free of pickle. Use KernelMove"),
+        (lambda X, y: Regress().fit(X, y), TypeError, "stored by pickle. Use KernelMove"),
+        (lambda X, y: Chain([Shrink(), Regress()]).fit(X, y), TypeError, "stored by pickle. Use KernelMove"),
         (lambda X, y: Shrink(), NotFittedError, "not fitted"),
         (lambda X, y: Chain([Shrink()]).fit(X, y).movers_[0], NotFittedError, "not fitted"),
         (lambda X, y: hubless.MoveLabeledClassifier(), NotFittedError, "not fitted"),
         (
             lambda X, y: hubless.MoveLabeledClassifier(mover=Regress()).fit(X, y),
             TypeError,
-            "free of pickle. Use KernelMove",
+            "stored by pickle. Use KernelMove",
         ),
         (lambda X, y: type("Mine", (NCA,), {})().fit(X, y), TypeError, "what can be saved is a fitted mover"),
         (lambda X, y: type("Mine", (Shrink,), {})().fit(X, y), TypeError, "what can be saved is a fitted"),

@@ -210,7 +210,7 @@ def test_card_takes_facts_as_they_are(facts, blobs, tmp_path):
     assert hubless.load(tmp_path).facts == facts
 
 
-def test_figure_that_is_not_known_is_none(blobs, tmp_path):
+def test_an_unknown_figure_is_none(blobs, tmp_path):
     X, y, _ = blobs
     figures = [{"measure": "m", "before": 0.5, "after": np.nan, "low": -np.inf, "high": np.float32("inf")}]
     hubless.save(Repair(Stay().fit(X, y), facts={"figures": figures}), tmp_path)

@@ -139,7 +139,7 @@ def test_all_is_on_the_disk_before_the_name_changes(saved, blobs, monkeypatch):
 @pytest.mark.faults
 @pytest.mark.parametrize("name", ["README.md", "model.safetensors", "config.json"])
 def test_full_disk_leaves_the_old_model(name, saved, blobs, monkeypatch):
-    """A limit on the size of files is, to whoever writes, a disk that is full."""
+    """A limit on the size of files acts like a full disk."""
     folder, mover = saved
     wide, many = np.random.default_rng(0).standard_normal((80, 60)), np.arange(80) % 8
     other = Smooth().fit(wide, many) if name == "model.safetensors" else Stay().fit(wide[:, :2], many)

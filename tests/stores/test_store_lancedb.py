@@ -128,7 +128,7 @@ def test_an_invalid_name_is_reported(items):
         apply_index(model, store, "two words")
 
 
-def test_a_table_of_another_database_is_no_sibling(items, tmp_path):
+def test_a_table_of_another_database_is_refused(items, tmp_path):
     store, *_ = items
     with pytest.raises(StoreError, match="not in the database"):
         store.sibling("lancedb:elsewhere#items")

@@ -52,7 +52,7 @@ def apply_slowly(address, model, size, pause_at, go):
 
 
 def apply_unlocked(address, model, size):
-    """Apply in many small batches, whoever else does; exit with REFUSED on a StoreError."""
+    """Apply in many small batches, even while others do; exit with REFUSED on a StoreError."""
     LanceTable.batches.__defaults__ = ((), size)
     LanceTable.lock = lambda self: nullcontext()
     try:
@@ -232,7 +232,7 @@ def test_a_rollback_that_is_killed_is_run_again(items):
     assert store.sibling(kept).mark().model == model.hash
 
 
-def test_a_branch_whose_making_was_killed_is_no_obstacle(items):
+def test_a_half_made_branch_does_not_block_promote(items):
     store, ids, X, model = items
     apply_index(model, store, "moved")
     half = lance_table.keep(engine(store), "original", engine(store).version)

@@ -44,7 +44,7 @@ def test_a_table_that_is_not_ours_is_left_alone(address):
             {"vector": "z"},
             r"a column 'z' of type vector.*it has id \(int4\), a",
         ),
-        ("id int PRIMARY KEY, a vector", {}, "no dimension"),
+        ("id int PRIMARY KEY, a vector", {}, "no fixed dimension"),
         ("id int, a vector(3)", {}, "primary key.*none"),
         ("id numeric PRIMARY KEY, a vector(3)", {}, "of type numeric"),
     ],

@@ -89,7 +89,7 @@ def test_green_is_made_like_blue(few):
 def test_shards_by_a_key_are_refused(few):
     engine, store, *_, model = few
     engine.settings = {"params": {"vectors": {"size": 8, "distance": "Euclid"}, "sharding_method": "custom"}}
-    with pytest.raises(StoreError, match="shards by a key"):
+    with pytest.raises(StoreError, match="sharded by custom keys"):
         apply_index(model, store, "moved")
     assert not engine.memory.collection_exists("moved")
 

@@ -103,7 +103,7 @@ def on_device(array: np.ndarray, device: str, *, whole: bool = False) -> Array:
         return convert(array, anchor)
     if whole and not is_whole:
         raise ValueError(
-            f"{array.nbytes / 2**30:.1f} GiB are more than fit on {device!r} beside what is computed there. "
+            f"an array of {array.nbytes / 2**30:.1f} GiB does not fit on {device!r} with room to compute. "
             "Use device=None, or MoveLabeledClassifier with mover=None, which reads such data block by block."
         )
     stream = None if is_on_cpu(anchor) else torch.cuda.current_stream(anchor.device)

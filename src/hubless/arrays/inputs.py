@@ -89,7 +89,7 @@ def _refuse_sparse(X: Any) -> None:
 def refuse_dask(X: Any, why: str, name: str = "X") -> None:
     """Refuse Dask arrays where they would be brought to this machine as a whole."""
     if is_on_engine(X):
-        raise ValueError(f"{name} is on Dask, but {why}. Give {name}.compute().")
+        raise ValueError(f"{name} is on Dask, but {why}. Pass {name}.compute().")
 
 
 def _check_foreign(X: Array, name: str, min_rows: int) -> Array:
@@ -145,7 +145,7 @@ def label_text(value: Any) -> str:
 def check_class_numbers(y: Any, X: Array, classes: Array, name: str) -> Array:
     """Return the number of each label among the known classes, in the library of X."""
     if y is None:
-        raise ValueError(f"{name} moves an object by its class; got no y. Give move(Z, y).")
+        raise ValueError(f"{name} moves an object by its class; got no y. Call move(Z, y).")
     check_consistent_length(X, y)
     host, known = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True), to_numpy(classes)
     codes = np.searchsorted(known, host)
@@ -153,7 +153,7 @@ def check_class_numbers(y: Any, X: Array, classes: Array, name: str) -> Array:
     if is_unknown.any():
         names = ", ".join(map(repr, np.unique(host[is_unknown])[:3].tolist()))
         raise ValueError(
-            f"y has classes that {name} was not fitted with: {names}. Fit again with objects of them."
+            f"y has classes that {name} was not fitted with: {names}. Fit again with such objects."
         )
     return convert(codes.astype(np.int64), X)
 

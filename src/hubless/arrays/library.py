@@ -26,7 +26,7 @@ def float_type(dtype: Any) -> np.dtype:
 
 
 def _anchor(array: Array) -> Array:
-    """Return an array of the library and on the device that compute `array`: itself, unless streamed."""
+    """Return an array of the library and device that compute with `array`: itself, unless streamed."""
     return array.anchor if isinstance(array, Streamed) else array
 
 
@@ -99,7 +99,7 @@ def convert(array: Array, like: Array) -> Array:
 
 
 def is_on_cpu(array: Array) -> bool:
-    """Return whether the processor itself computes with `array`."""
+    """Return whether `array` is computed on the CPU."""
     array = _anchor(array)
     return not (compat.is_torch_array(array) and array.is_cuda)
 
@@ -197,7 +197,7 @@ def count(index: Array, size: int, weights: Array | None = None) -> Array:
 
 
 def tally(index: Array, size: int, weights: Array | None = None) -> Array:
-    """Do the same as `count`, faster, for an index without −1."""
+    """Count as `count` does, but faster, for an index without −1."""
     xp = namespace(index)
     if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
         return xp.bincount(index, weights=weights, minlength=size)

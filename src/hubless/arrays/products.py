@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from .devices import device_numbers
 from .library import Array, blocks, convert, device_of, input_rounding, is_on_cpu, namespace, to_numpy
 
-LEAST = 1024  # rows worked on at once, at least: then adding up d × d results costs little in comparison
+MIN_ROWS = 1024  # rows worked on at once, at least: then adding up d × d results costs little in comparison
 SMALL = 600  # dimensions below which one thread solves a linear system
 NUMBERS = 1 << 19  # numbers lifted to float64 at once, by each thread
 
@@ -48,7 +48,7 @@ def affine_rows(X: Array, W: Array, b: Array, m: Array) -> Array:
 
 def rows_at_once(X: Array) -> int:
     """Return how many rows of X to work on at once."""
-    return max(LEAST, (NUMBERS if is_on_cpu(X) else device_numbers(X) // 4) // X.shape[1])
+    return max(MIN_ROWS, (NUMBERS if is_on_cpu(X) else device_numbers(X) // 4) // X.shape[1])
 
 
 # Xᵀ X

@@ -16,7 +16,7 @@ from ..arrays import Array, convert, to_numpy
 from ..arrays.inputs import check_count, check_positive, or_none
 from .mahalanobis import LearnedMetric, MahalanobisLearner
 
-MOST_CONSTRAINTS = 20_000
+MAX_CONSTRAINTS = 20_000
 SAMPLE = 10_000  # pairs that the percentiles of distances are taken from
 
 
@@ -173,7 +173,7 @@ class ITML(MahalanobisLearner):
     def _learn(self, X: Array, codes: Array) -> LearnedMetric:
         host, classes = to_numpy(X), to_numpy(codes)  # one pair after another is too little for a device
         n_classes = int(classes.max()) + 1
-        n_constraints = min(40 * n_classes * (n_classes - 1), MOST_CONSTRAINTS)
+        n_constraints = min(40 * n_classes * (n_classes - 1), MAX_CONSTRAINTS)
         if self.n_constraints is not None:
             n_constraints = self.n_constraints
         constraints = sample_constraints(host, classes, n_constraints, self.random_state)

@@ -19,7 +19,7 @@ from ..targets import labeled_objects
 from .mahalanobis import LearnedMetric, MahalanobisLearner
 
 ROWS = 256  # objects whose distances to all others a thread of the CPU holds at once: they fit its cache
-CELLS = 1 << 26  # distances held at once by a device, which wants few large steps
+CELLS = 1 << 26  # distances held at once by a device, where few large steps are fast
 SPARSE = 1 / 32  # a block of rows keeps a list of impostors if they are at most this share of its pairs
 ROUND = 10  # L-BFGS steps between two searches of all pairs
 NUMBERS = 1 << 22  # of differences held at once by a thread

@@ -16,7 +16,7 @@ def add_fit(verb: Verb) -> None:
         "hubless fit docs.npy --metric cosine --items docs.csv --id doc_id --pairs qrels.tsv \\",
         "    --queries queries.npy --query-items queries.json -o model",
         "hubless fit folder-of-parts --labels category --memory 2GB -o model",
-        more="Parameters are chosen on held-out queries, including not moving at all.",
+        more="The mover is chosen on held-out queries; not moving at all is one of the choices.",
     )
     verb.add_source()
     verb.add_truth()

@@ -64,7 +64,7 @@ def add_predict(verb: Verb) -> None:
     option(verb, "model", f"{MODEL}, or a classifier that hubless.save wrote")
     verb.add_queries("queries")
     verb.add_source("--source SOURCE", f"the items that vote; {SOURCE}")
-    text = "column with the class of each item (default: the one that the model was learned from)"
+    text = "column with the class of each item (default: the one that the model learned from)"
     option(verb, "--labels COLUMN", text)
     option(verb, "-k K", "items that vote (default: as many as were chosen with the model)", type=positive)
 

@@ -21,7 +21,7 @@ def add_move(verb: Verb) -> None:
     text = 'field of vectors (default: "vector"; of an Arrow stream, the only column of vectors)'
     option(verb, "--vector FIELD", text)
     option(verb, "--id FIELD", "field of ids (default: id)", default="id")
-    option(verb, "--label FIELD", "field of classes (default: the column that the model was learned from)")
+    option(verb, "--label FIELD", "field of classes (default: the column that the model learned from)")
 
 
 def _move(options: VerbOptions) -> None:

@@ -15,7 +15,7 @@ def add_evaluate(verb: Verb) -> None:
         "    --queries test.npy --query-items test.csv --query-labels category",
         "hubless evaluate model docs.npy --metric cosine --items docs.csv --id doc_id \\",
         "    --pairs test.tsv --queries queries.npy --query-items queries.json",
-        more="The search is exact. Give queries that the model was not learned from.",
+        more="The search is exact. Give queries that the model has not learned from.",
     )
     option(verb, "model", MODEL)
     verb.add_source()
@@ -53,8 +53,8 @@ def add_report(verb: Verb) -> None:
         "    --queries test.npy --query-items test.csv -o page.html",
         more="The page is one HTML file that opens without a network. Without --model, a quarter of the "
         "items (or of the judged queries) is held out, the rest is learned from, and the page shows what "
-        "that changes for those held out; with --labels and --queries, all items are learned from and "
-        "these queries are asked. The index is not changed.",
+        "that changes for those held out; with --labels and --queries, all items are learned from, and "
+        "these queries are used. The index is not changed.",
     )
     verb.add_source()
     option(verb, "--model MODEL", f"{MODEL}; needs --queries")

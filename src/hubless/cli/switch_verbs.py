@@ -12,8 +12,8 @@ def add_apply(verb: Verb) -> None:
         _apply,
         "hubless apply model index.faiss -o moved.faiss",
         "hubless apply model postgresql://me@localhost/shop#products -o products_moved",
-        more="After an interruption, the same command resumes in a database, and writes a file from the "
-        "start. Run it again, too, when rows were added, changed or removed.",
+        more="After an interruption, run the same command again: it resumes in a database, and starts a "
+        "file over. Run it again, too, when rows were added, changed or removed.",
     )
     option(verb, "model", MODEL)
     verb.add_source()
@@ -52,7 +52,7 @@ def _promote(options: VerbOptions) -> None:
 
     result = promote_index(options.open_source(), options.target)
     words = (
-        f"{result['serving']} is moved now; the original is kept as {result['original']}.\n"
+        f"{result['serving']} now serves the moved vectors; the original is kept as {result['original']}.\n"
         f"To undo: hubless rollback {options.typed_source()}"
     )
     options.show(result, words)
@@ -68,9 +68,8 @@ def _rollback(options: VerbOptions) -> None:
     from ..repair.apply import rollback_index
 
     result = rollback_index(options.open_source())
-    words = (
-        f"{result['serving']} is the original again; the moved index is kept as {result['moved_kept_as']}."
-    )
+    kept = f"the moved index is kept as {result['moved_kept_as']}"
+    words = f"{result['serving']} serves the original again; {kept}."
     if result["added_since"]:
         words += (
             f"\n{result['added_since']:,} rows were added since the switch; only the moved index has them."
@@ -98,6 +97,6 @@ def _status_words(result: dict[str, Any]) -> str:
         return head
     lines = [head, f"moved by model {result['model'][:12]}, from {result['source']}"]
     if result["original"] is not None:
-        missing = ", which does not exist any more: it cannot be rolled back"
+        missing = ", which no longer exists: there is no way back"
         lines.append(f"original kept as {result['original']}{'' if result['original_is_there'] else missing}")
     return "\n".join(lines)

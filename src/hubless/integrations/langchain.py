@@ -59,7 +59,7 @@ class MovedEmbeddings:
     def _moved(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
         if len(vectors) == 0:
             return []
-        # None is no item's id, so that no steps of single items apply
+        # no item has the id None, so no steps of single items apply
         return self._repair.move(np.asarray(vectors, dtype=np.float32), [None] * len(vectors)).tolist()
 
     def __getattr__(self, name: str) -> Any:

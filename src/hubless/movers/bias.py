@@ -33,9 +33,9 @@ class Balance(Mover):
     strength : float, default=0.5
         g; 0 does nothing.
     n_neighbors : int, default=5
-        Near objects that r is the mean over.
+        Nearest objects over which r is the mean.
     n_proxies : int, default=2048
-        How many objects, drawn at random, represent the queries. More changed little where it was measured.
+        How many objects, drawn at random, represent the queries. In measurements, more changed little.
 
     Attributes
     ----------
@@ -107,10 +107,10 @@ class Steer(Mover):
     Parameters
     ----------
     strength : float, default=1.0
-        c; u, the mean squared distance of an object to its nearest of the same class, makes it a number
-        without a unit.
+        c, without a unit: it multiplies u, the mean squared distance of an object to its nearest of the
+        same class.
     alpha : float, default=0.1
-        λ of the classifier, in mean eigenvalues of the scatter T of the objects.
+        λ of the classifier, in units of the mean eigenvalue of the scatter T of the objects.
 
     Attributes
     ----------

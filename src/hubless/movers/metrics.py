@@ -1,4 +1,4 @@
-"""Movers that compare by a Mahalanobis distance, ‖L'x − L'z‖, which the stored side alone carries.
+"""Movers that compare by a Mahalanobis distance, ‖L'x − L'z‖, which only the stored objects carry.
 
 The learners of `hubless.baselines` move queries by L too. Here queries stay: the stored objects carry LL'z
 and a column (see `points.QuerySpace`), and the order of the neighbours is the same.
@@ -46,7 +46,7 @@ class Whiten(_Metric):
     Parameters
     ----------
     alpha : float, default=0.1
-        λ: added to every direction, in mean variances.
+        λ, added to the variance in every direction, in units of the mean variance.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Whiten(_Metric):
 
 
 # With C = ½ (A + Aᵀ) / pairs the covariance of an object and its targets and K = T / n + λI that of the
-# objects, both in mean variances: K^(−½) C K^(−½) = U diag(r) Uᵀ has the correlations r of objects and
+# objects, in units of the mean variance: K^(−½) C K^(−½) = U diag(r) Uᵀ has the correlations r of objects and
 # targets, and L = K^(−½) U diag(r^(p/2)), times Uᵀ K^(½) where directions keep their width
 class Denoise(_Metric):
     """Compare by the directions in which an object resembles its nearest objects of the same class.
@@ -101,7 +101,7 @@ class Denoise(_Metric):
     whiten : bool, default=False
         Make all directions equally wide first.
     alpha : float, default=0.01
-        λ: added to every direction, in mean variances.
+        λ, added to the variance in every direction, in units of the mean variance.
     n_iter : int, default=2
 
     Attributes

@@ -51,7 +51,7 @@ class Totals:
 
 
 class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base class: learn z ↦ z' from labeled objects.
+    """Base class of all movers: learn z ↦ z' from labeled objects.
 
     A subclass learns in `_estimate`, moves in `_apply`, and declares the rest here.
     """
@@ -126,8 +126,8 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         moved : array of shape (n, d), or (n, d + 1)
-            The column is at least 0, its least value for the objects learned from: an object far outside of
-            them may be less preferred than it should be.
+            The column is never below 0, its minimum over the objects learned from, so an object far outside
+            of them may rank lower than it should.
         """
         check_is_fitted(self, "space_")
         Z = to_device(check_points(self, Z, method="move", like=self.space_.mean), self._device())
@@ -169,10 +169,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _needs(self) -> Needs:
         """Return which sums over the objects it learns from."""
-        able = [kind.__name__ for kind in Mover.__subclasses__() if kind._learns_in_parts()]
+        learners = [kind.__name__ for kind in Mover.__subclasses__() if kind._learns_in_parts()]
         raise ValueError(
             f"{type(self).__name__} needs all objects at once, in memory. Movers that learn from objects in "
-            f"parts, from files or Dask, are {', '.join(able)}."
+            f"parts, from files or Dask, are {', '.join(learners)}."
         )
 
     @classmethod

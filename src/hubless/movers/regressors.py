@@ -31,7 +31,7 @@ class KernelMove(Mover):
     Parameters
     ----------
     alpha : float, default=0.1
-        The ridge penalty λ, in mean eigenvalues of K.
+        The ridge penalty λ, in units of the mean eigenvalue of K.
     n_targets : int, default=5
         Targets per object: its nearest objects of the same class.
     gamma : float, default=1.0
@@ -147,7 +147,7 @@ class Regress(Mover):
 
     _uses_labels = False
     _why_unsaved = (
-        "Regress cannot be saved: a regressor has no format that is free of pickle. Use KernelMove or "
+        "Regress cannot be saved: regressors can only be stored by pickle. Use KernelMove or "
         "MoveLabeled, which are such regressions, or keep the objects and fit again."
     )
 

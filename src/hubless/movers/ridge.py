@@ -240,7 +240,7 @@ class MoveLabeled(Mover):
         merged.__dict__.pop("classes_", None)
         return merged
 
-    @updates.learns_more
+    @updates.available_with_moments
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn from a batch of labeled objects in addition to those before, without the old data.
 
@@ -267,7 +267,7 @@ class MoveLabeled(Mover):
         (X,) = updates.check_batch(self, "partial_fit", X)
         return updates.learn_batch(self, self._new().fit(X, y, sample_weight))
 
-    @updates.learns_more
+    @updates.available_with_moments
     def partial_fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
         """Learn from a batch of pairs, as in `fit_pairs`, in addition to those before, without the old data.
 
@@ -284,7 +284,7 @@ class MoveLabeled(Mover):
         W and μ are then, up to rounding, those of a mover that never saw it. `classes_` stay, as other
         batches may have objects of the same classes. Where what is left would be impossible (no weight, or a
         K with negative eigenvalues) it raises ValueError and changes nothing: the batch was not learned like
-        this. That it does not raise is no proof that the batch was learned.
+        this. If it does not raise, that does not prove that the batch was learned.
 
         Parameters
         ----------

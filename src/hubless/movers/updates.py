@@ -41,7 +41,7 @@ def check_moments(mover: Any) -> None:
         )
 
 
-class learns_more:
+class available_with_moments:
     """A method of a new mover, or of one that was fitted and kept its moments.
 
     scikit-learn's checks want a method that does not work to be missing. Its `available_if` does that too,
@@ -71,7 +71,7 @@ def check_partner(mover: Any, other: Any) -> None:
     """Refuse to merge movers that differ in more than λ."""
     check_moments(mover)
     if not isinstance(other, type(mover)):
-        raise ValueError(f"a {type(mover).__name__} merges with another one; got {other!r}.")
+        raise ValueError(f"a {type(mover).__name__} can only be merged with another one; got {other!r}.")
     check_moments(other)
     for name in SHARED:
         first: Any = getattr(mover, name, None)
@@ -138,5 +138,5 @@ def _union(first: Array, second: Array) -> Array:
     hosts = to_numpy(first), to_numpy(second)
     if len({host.dtype.kind in "biuf" for host in hosts}) == 2:
         got = " and ".join(repr(host[0].item() if hasattr(host[0], "item") else host[0]) for host in hosts)
-        raise ValueError(f"labels must be texts or numbers in all batches; got {got}. Convert those of one.")
+        raise ValueError(f"labels of all batches must be texts, or numbers; got {got}. Convert one kind.")
     return convert(np.unique(np.concatenate(hosts)), first)

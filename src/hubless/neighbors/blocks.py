@@ -50,7 +50,7 @@ def nearest_of_blocks(blocks: Sequence[Nearest]) -> Nearest:
 
 
 def without_self(nearest: Nearest, first: int) -> Nearest:
-    """Return one neighbour less of each query: query i is object first + i, and is left out."""
+    """Return one neighbour fewer for each query: query i is object first + i, which is left out."""
     itself = first + np.arange(len(nearest.rows))
     return Nearest(*(drop_self(np, field, nearest.rows, itself) for field in nearest if field is not None))
 
@@ -70,5 +70,5 @@ def _finite(X: Any, name: str) -> np.ndarray:
     """Return finite numbers; ValueError for others."""
     X = floats(X)
     if not np.isfinite(X).all():
-        raise ValueError(f"{name} have NaN or an infinite number; drop or repair such rows.")
+        raise ValueError(f"{name} contain NaN or infinity; drop or repair such rows.")
     return X

@@ -11,8 +11,8 @@ What the numbers mean
 - An object equal to a query is an ordinary neighbour at distance 0. `exclude_self` leaves object i out of
   the neighbours of query i by its number, so that an exact duplicate of query i stays in.
 - Memory beside input and output is bounded, whatever the numbers of queries and objects: about twice
-  QUERY_ROWS × OBJECT_ROWS numbers for all threads together, and one number per object. Only where very
-  many objects are identical, those worth searching are copied.
+  QUERY_ROWS × OBJECT_ROWS numbers for all threads together, and one number per object. Where very
+  many objects are identical, those worth searching are copied as well.
 """
 
 from typing import Any
@@ -68,7 +68,7 @@ def nearest(
     ([[0.0, 1.0]], [[0, 2]])
     """
     queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
-    namespace(queries, objects)  # refuses mixtures
+    namespace(queries, objects)  # raises for mixtures
     check_search(queries, objects, k, exclude_self)
     queries, objects = to_device(queries, device), to_device(objects, device)
     result = search(queries, objects, k, return_distance=return_distance, exclude_self=exclude_self)

@@ -1,4 +1,4 @@
-"""From rounded values to exact neighbours: which cells may be among the k smallest of a row, in what order.
+"""From rounded values to exact neighbours: which cells may be among the k smallest of a row, in which order.
 
 A value is a squared distance up to a constant of its row, as a matrix product gives it: fast, and rounded.
 Here the cells whose order rounding leaves open are found, and settled by differences in float64.
@@ -83,7 +83,7 @@ def cells_within(xp: Any, value: Array, minima: Minima, limit: Array) -> Cells:
 
 
 def too_many(cells: Cells, number: int) -> bool:
-    """Return whether this number of cells is more than should be held at once."""
+    """Return whether `number` cells are more than should be held at once."""
     return number > (MAX_CANDIDATES if is_on_cpu(cells.value) else DEVICE_CANDIDATES)
 
 

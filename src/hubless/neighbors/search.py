@@ -33,7 +33,7 @@ SAMPLE = 256  # objects looked at to choose the origin and the unit of the produ
 def search(
     queries: Array, objects: Array, k: int, *, return_distance: bool = True, exclude_self: bool = False
 ) -> Any:
-    """Do the same as `nearest`, for arrays that are checked already."""
+    """Search as `nearest` does, for arrays that are checked already."""
     xp = namespace(queries, objects)
     wanted, stored = k + 1 if exclude_self else k, objects
     with ignore_overflow():
@@ -149,12 +149,12 @@ def squared_lengths(points: Array) -> Array:
     return xp.astype(xp.sum(runs, axis=-1, dtype=xp.float64), points.dtype)
 
 
-# An object with as many identical objects before it as neighbours are wanted is nobody's neighbour.
+# An object that follows at least `wanted` identical ones is nobody's neighbour: they are preferred to it.
 def _reachable(xp: Any, objects: Array, norms: Array, wanted: int) -> Array | None:
     """Return the rows worth searching, or None for all: without the surplus of objects that occur very often.
 
     Otherwise a query near thousands of identical objects, such as empty documents, compares them all by
-    differences. Equal norms, which are cheap to find, show whether to look.
+    differences. Equal norms, which are cheap to find, show whether it is worth looking.
     """
     n = objects.shape[0]
     if n <= wanted or _repeated_places(xp, xp.sort(norms)).shape[0] < max(wanted, n // 256):

@@ -115,7 +115,7 @@ def _nearest_rows(
     norms = squared_lengths(stack)  # (groups, size)
     value = minus_gram(stack, xp.where(is_member, norms / 2, xp.inf))  # (groups, size, size)
     flat = xp.reshape(value, (groups, size * size))
-    flat[:, :: size + 1] = xp.inf  # nobody is a neighbour of itself
+    flat[:, :: size + 1] = xp.inf  # no object is a neighbour of itself
     value = xp.reshape(flat, (m, size))
     length = xp.sqrt(xp.astype(xp.reshape(norms, (m,)), xp.float64))
     bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(value))

@@ -40,7 +40,7 @@ class Checkpoint(NamedTuple):
         save_arrays(self.file(name), **arrays)
 
     def remove(self, names: Iterable[Any]) -> None:
-        """Remove results that are not needed any more."""
+        """Remove results that are no longer needed."""
         for name in names:
             with suppress(OSError):
                 self.file(name).unlink()

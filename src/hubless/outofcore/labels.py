@@ -32,10 +32,10 @@ class Labels(NamedTuple):
         return {label: count for label, count in pairs if count}
 
     def codes(self, classes: np.ndarray) -> np.ndarray:
-        """Return the class number of each object, int64; OSError for a label that is no class."""
+        """Return the class number of each object, int64; OSError for a label that is not a class."""
         places = np.minimum(np.searchsorted(classes, self.values), len(classes) - 1)
         if (classes[places] != self.values).any():
-            raise OSError("the objects changed while they were read: there are other labels. Run it again.")
+            raise OSError("the objects changed while they were read: new labels appeared. Run it again.")
         return np.asarray(places[self.places], dtype=np.int64)
 
 
@@ -106,5 +106,5 @@ def _kind(value: Any) -> int:
 def _invalid(value: Any, part: str, row: int) -> BadPart:
     return BadPart(
         f"Unknown label type: row {row:,} of {part} has {value!r:.60} ({type(value).__name__}). Labels are "
-        f"whole numbers, truth values, or texts of at most {LETTERS:,} letters."
+        f"whole numbers, booleans, or texts of at most {LETTERS:,} characters."
     )

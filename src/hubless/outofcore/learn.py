@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 def fit(mover: Mover, objects: Objects, plan: Plan, feature_names: Any = None) -> None:
     """Fit a mover to objects in blocks, as a fit to all of them in memory would."""
-    mover._needs()  # refuses what cannot be learned in parts before anything is read
+    mover._needs()  # raises for movers that cannot learn in parts, before anything is read
     fit_seen(mover, objects, survey(objects), plan, feature_names)
 
 
@@ -87,7 +87,7 @@ def with_sample(objects: Objects, seen: Survey, most: int, seed: int, use: Any) 
 
 
 def _with_all(objects: Objects, seen: Survey, use: Any) -> Any:
-    """Return use(Rows, classes) of all objects, which one process has room for."""
+    """Return use(Rows, classes) of all objects, for which one process has room."""
     work = Work.of(objects.name, objects.look, seen)
     rows = objects.map(all_rows, Rows.join, work, wanted=seen.filled, title="read")
     return objects.take(objects.call(use, rows, work.classes))

@@ -61,7 +61,7 @@ class Objects(ABC):
         return
 
     def state(self) -> str:
-        """Return a text that differs once the objects were changed, where that can be known."""
+        """Return a text that changes when the objects do, where that can be known."""
         return ""
 
 

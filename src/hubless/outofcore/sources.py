@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import float_type
 from ..stores.store import Facts, Store, StoreError
-from ..support.mapping import give_back, last_written
+from ..support.mapping import last_written, release_pages
 from .block import Block, Look
 from .memory import rows_and_room
 from .objects import LocalObjects, read_part
@@ -31,7 +31,7 @@ class ArrayObjects(LocalObjects):
                 f"X must be a matrix of numbers in NumPy, mapped or not, one row per object; got {got}."
             )
         if isinstance(y, str):
-            raise ValueError(f"y must have one label per row of X; got the text {y!r}, and X is no store.")
+            raise ValueError(f"y must have one label per row of X; got the text {y!r}, and X is not a store.")
         if y is None or len(y) != len(X):
             got = "no labels" if y is None else f"{len(y):,} labels"
             raise ValueError(f"y must have one label per row of X; got {got} for {len(X):,} rows.")
@@ -50,9 +50,9 @@ class ArrayObjects(LocalObjects):
         for number, start in enumerate(range(0, len(self.X), self.size)):
             if wanted is None or number in wanted:
                 rows = slice(start, min(start + self.size, len(self.X)))
-                X = np.array(self.X[rows], self.dtype)  # a copy: what is mapped is given back
-                give_back(self.X)
-                give_back(self.y)  # of the block before
+                X = np.array(self.X[rows], self.dtype)  # a copy: mapped pages are released
+                release_pages(self.X)
+                release_pages(self.y)  # of the block before
                 part = f"rows {rows.start:,} to {rows.stop - 1:,} of {self.name}"
                 yield number, Block(part, X, self.y[rows], rows.start)
 
@@ -121,7 +121,7 @@ def facts_of(store: Store) -> Facts:
     pieces = store.pieces()
     good = [facts for piece in pieces if (facts := _facts(piece, is_part=len(pieces) > 1)) is not None]
     if not good:
-        return store.facts()  # which says what is wrong with it
+        return store.facts()  # raises an error that says what is wrong
     dimension = Counter(facts.dimension for facts in good).most_common(1)[0][0]
     first = next(facts for facts in good if facts.dimension == dimension)
     dtype = "float64" if any(facts.dtype == "float64" for facts in good) else first.dtype
@@ -129,7 +129,7 @@ def facts_of(store: Store) -> Facts:
 
 
 def _facts(piece: Store, *, is_part: bool) -> Facts | None:
-    """Return the facts of a piece; None where it cannot be read, which reading it will report."""
+    """Return the facts of a piece; None where it cannot be read: reading it will report why."""
     try:
         return piece.facts()
     except (OSError, ValueError):
@@ -150,4 +150,4 @@ def check_scratch(store: Store, folder: Path) -> None:
     """Refuse a folder for checkpoints that is among the items."""
     path = getattr(store, "path", None)
     if path is not None and path.is_dir() and folder.resolve().is_relative_to(path):
-        raise StoreError(f"the scratch {folder} is among the items of {store.name}; name another folder.")
+        raise StoreError(f"the scratch folder {folder} is among the items of {store.name}; name another.")

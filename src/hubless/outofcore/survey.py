@@ -146,5 +146,5 @@ def mixed_kinds(seen: Survey) -> list[SkippedPart]:
     """Return the parts whose labels are texts where those of the first part are numbers, or the reverse."""
     first = next((block.kind for block in seen.blocks if block.kind != NONE), NONE)
     odd = dict.fromkeys(block.part for block in seen.blocks if block.kind not in (NONE, first))
-    message = "Unknown label type: {} has other labels than those before it: texts, or numbers."
+    message = "Unknown label type: {} has texts where earlier labels are numbers, or the reverse."
     return [SkippedPart(part, message.format(part)) for part in odd]

@@ -1,7 +1,7 @@
 """Files of data sets, as files.txt lists them: find them, download missing ones and check all.
 
 Written by hand: pooch does transfer and checksum as well, but brings three more packages to everybody,
-unpacks an archive under the names that are in it, and does not say what to do where a file cannot be had.
+unpacks an archive under the names that are in it, and does not say what to do where a download fails.
 """
 
 import hashlib

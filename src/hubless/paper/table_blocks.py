@@ -62,11 +62,11 @@ def tables(results: Results, dim: int = DIMENSION, numbers: Iterable[int] = NAME
     all_rows, made = rows(results, dim), []
     where = "" if dim == DIMENSION else f", in {dim} dimensions"
     for number in numbers:
-        own_rows = [row for row in all_rows if row.table == number]
-        groups = {kind: [row for row in own_rows if row.kind == kind] for kind in KINDS}
+        table_rows = [row for row in all_rows if row.table == number]
+        groups = {kind: [row for row in table_rows if row.kind == kind] for kind in KINDS}
         blocks = [_block(kind, group) for kind, group in groups.items() if group]
-        notes = _notes_on_data(own_rows) if number == 1 else []
-        notes = _notes_on_times(results, own_rows, dim) if number == 4 else notes
+        notes = _notes_on_data(table_rows) if number == 1 else []
+        notes = _notes_on_times(results, table_rows, dim) if number == 4 else notes
         made.append(PaperTable(number, NAMES[number] + where, blocks, notes))
     return made
 

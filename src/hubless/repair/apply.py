@@ -187,7 +187,7 @@ def check_movable(
 
 
 def _check_same_rows(model: Repair, blue: Store) -> None:
-    """Refuse steps of single items by row number in other data than the model was learned from."""
+    """Refuse steps of single items by row number in data other than what the model learned from."""
     if model.steps is None or not blue.ids_are_row_numbers():
         return
     if read_items(blue).in_space(model.metric).about()["fingerprint"] != model.fingerprint:
@@ -234,7 +234,7 @@ def _fill(
         written, removed = written + n_written, removed + n_removed
         is_complete = not n_written and not n_removed
     if green.is_written_whole and blue.state() != state:
-        raise StoreError(f"{blue.name} changed while it was read; nothing was made. Apply again.")
+        raise StoreError(f"{blue.name} changed while it was read; nothing was written. Apply again.")
     if not is_complete and not green.is_written_whole:
         notes.append(
             f"rows of {blue.name} were still changing after {PASSES} passes. Pause the writers and "

@@ -156,7 +156,7 @@ def _verdict(
     if hubness is None:
         return "no hubs", [safe, "There are too few items to measure hubs."]
     if hubness.skewness < 1:
-        return "no hubs", [safe, "There are hardly any hubs. Moving may still help classes; measure it."]
+        return "no hubs", [safe, "There are hardly any hubs. Moving may still raise accuracy; measure it."]
     next_step = (
         "Next: `hubless fit` learns how to move the items, from a column of classes (--labels) or from "
         "queries and their answers (--pairs)."

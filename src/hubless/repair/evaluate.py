@@ -42,7 +42,7 @@ def evaluate_index(
     ----------
     model : folder, Repair or mover
     source, queries : name of a store, or Store
-        Give queries that the model was not learned from.
+        Give queries that the model has not learned from.
     labels : str, optional
         Column with the class of each item. Give this or `pairs`.
     pairs : path, optional
@@ -74,7 +74,7 @@ class Truth(NamedTuple):
 
 
 class AnsweredQueries(NamedTuple):
-    """Queries with known answers, asked before and after the move."""
+    """Queries with known answers, searched for before and after the move."""
 
     evaluation: Evaluation
     model: Repair
@@ -125,7 +125,7 @@ def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: 
     seen = np.array([not seen_items.isdisjoint(answers) for answers in judgements.relevant], dtype=bool)
     again = sum(str(query) in learned_queries for query in judgements.ids)
     notes = {
-        f"The model was learned from {again:,} of these {len(queries):,} queries, so the figures are too "
+        f"The model learned from {again:,} of these {len(queries):,} queries, so the figures are too "
         "optimistic.": again,
         f"{items.missing:,} rows have no usable vector and are ignored.": items.missing,
         f"{judgements.left_out:,} judgements are on an unknown query or item, or one without a vector.": (
@@ -200,7 +200,7 @@ def try_index(
 ) -> AnsweredQueries:
     """Learn a model for an index, and measure it on queries that it has not learned from.
 
-    From labels, a quarter of the items is held out, or `queries` are asked where there are any; from pairs, a
+    From labels, a quarter of the items is held out, or `queries` are used where there are any; from pairs, a
     quarter of the judged queries is held out. `columns` of the items are read too.
     """
     if truth.labels is None and (truth.pairs is None or queries is None):

@@ -15,7 +15,7 @@ from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
 from ..evaluation import NORMAL, Change, measure_change
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..selection.candidates import movers_in_parts, name, steps
-from ..selection.explain import tried
+from ..selection.explain import tried_rows
 from ..selection.from_pairs import (
     STAY,
     HeldOutScores,
@@ -68,7 +68,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
             "n_neighbors": int(chooser.n_neighbors_),
             "n_neighbors before": plain_neighbors(chooser, X, y),
             "chosen by": chooser.explain(),
-            "tried": tried(chooser.cv_results_, name(chooser.mover_)),
+            "tried": tried_rows(chooser.cv_results_, name(chooser.mover_)),
             "seconds": perf_counter() - started,
         },
         "figures": _label_figures(chooser.cv_results_),
@@ -125,7 +125,7 @@ def learn_from_pairs(
             "items with queries": len(seen),
             "mover": str(chosen),
             "chosen by": why,
-            "tried": scores.tried(chosen),
+            "tried": scores.tried_rows(chosen),
             "surface": scores.surface(chosen),
             "seconds": perf_counter() - started,
             "seen": seen if len(seen) <= SEEN else [],

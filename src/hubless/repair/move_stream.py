@@ -34,7 +34,7 @@ def move_lines(
         JSON objects, one a line; empty lines are ignored.
     vector, id, label : str
         Fields with the vector, the id and the class; by default "vector", "id" and the one that the model
-        was learned from.
+        learned from.
     """
     repair = as_repair(model)
     source, number = iter(lines), 0
@@ -91,7 +91,7 @@ def move_arrow(
     source, sink : binary files
     vector, id, label : str
         Columns with the vectors, the ids and the classes; by default the only column of vectors, "id" and
-        the one that the model was learned from.
+        the one that the model learned from.
     """
     pa, repair = need("pyarrow", "files"), as_repair(model)
     label, count = label or repair.label, 0

@@ -51,7 +51,7 @@ def predict_index(
     source : name of a store, or Store, optional
         The items that vote.
     labels : str, optional
-        Column with the classes of items, by default the one that the model was learned from.
+        Column with the classes of items, by default the one that the model learned from.
     n_neighbors : int, optional
         Items that vote, by default as many as were chosen with the model.
     progress : bool or None
@@ -67,7 +67,7 @@ def predict_index(
     repair, store = as_repair(loaded), as_store(source)
     label, mark = labels or repair.learned.get("column"), store.mark()
     if label is None:
-        raise StoreError("the model was not learned from a column of classes: name one (labels, --labels).")
+        raise StoreError("the model did not learn from a column of classes: name one (labels, --labels).")
     k = n_neighbors or int(repair.learned.get("n_neighbors", 5))
     if mark is not None and mark.model == repair.hash:
         check_queries(vectors, repair.dimension, store.name)
@@ -76,7 +76,7 @@ def predict_index(
 
 
 def _vote_by_index(store: Store, queries: np.ndarray, label: str, k: int) -> np.ndarray:
-    """Let the items vote that a moved index finds."""
+    """Let the items that a moved index finds vote."""
     answers = store.search(queries, k).tolist()
     batch = store.fetch([*{value: None for row in answers for value in row if value is not None}], [label])
     known = batch.take(has_label(batch.columns[label]))

@@ -107,7 +107,7 @@ class Repair:
         Parameters
         ----------
         vectors : array of shape (n, d)
-            Rows with NaN or infinite numbers are not moved; under cosine, zeros neither.
+            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine.
         ids : sequence of n ids, optional
             Needed where the model has steps of single items.
         labels : sequence of n classes, optional
@@ -159,7 +159,7 @@ class Repair:
     def _by_class(self, Z: np.ndarray, labels: Any) -> np.ndarray:
         """Move by a mover that needs classes."""
         if labels is None:
-            return np.asarray(self.mover.move(Z))  # which says what is missing
+            return np.asarray(self.mover.move(Z))  # raises an error that says what is missing
         known, moved = self.has_class(labels), Z.copy()
         if known.any():
             y = _take(self._as_learned(labels), np.flatnonzero(known).tolist())

@@ -50,7 +50,7 @@ def update_model(
     mover = _updatable_mover(repair)
     if repair.learned.get("from", "labels") != "labels":
         raise StoreError(
-            "the model was learned from pairs, and cannot also learn from labels. Fit it again to all pairs."
+            "the model learned from pairs, and cannot also learn from labels. Fit it again to all pairs."
         )
     items = read_items(store, [labels], progress=progress)
     check_dimension(repair, items.vectors.shape[1], items.name)

@@ -10,7 +10,7 @@ from ..arrays import to_numpy
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..movers import MoveLabeled, Mover
 from ..selection.candidates import name, steps
-from ..selection.explain import tried
+from ..selection.explain import tried_rows
 from ..selection.folds import TIE, tried_row
 from ..solve import check_alpha
 
@@ -23,7 +23,7 @@ def choice_of(model: Any) -> dict[str, Any]:
         return {"words": f"{name(model.mover_)} was given, so nothing had to be chosen."}
     if "mover" not in model.cv_results_:  # a grid of λ and k, not a race of movers
         return {"words": model.explain(), "surface": _surface_of(model), "movers": _penalties(model)}
-    rows = tried(model.cv_results_, name(model.mover_))
+    rows = tried_rows(model.cv_results_, name(model.mover_))
     seconds = {"what": "trying all settings", "seconds": sum(row["seconds"] for row in rows)}
     return {"words": model.explain(), "movers": rows, "seconds": [seconds]}
 

@@ -28,7 +28,7 @@ class Captions:
     title: str = "hubless"
 
     def check(self, n: int, m: int) -> None:
-        """Raise ValueError where one has not as many entries as there are objects or queries."""
+        """Raise ValueError where one does not have as many entries as there are objects or queries."""
         for name, count in (("ids", n), ("query_ids", m), ("texts", n), ("query_texts", m), ("images", n)):
             given = getattr(self, name)
             if given is not None and len(given) != count:

@@ -61,13 +61,13 @@ def report_index(
 
     Without a model, a quarter of the items (or of the judged queries) is held out, the rest is learned from,
     and the report shows what that changes for those held out; with labels and queries, all items are learned
-    from and these queries are asked.
+    from, and these queries are used.
 
     Parameters
     ----------
     source : name of a store, or Store
     model : folder, Repair or mover, optional
-        Measure it with `queries` that it was not learned from.
+        Measure it with `queries` that it has not learned from.
     labels : str, optional
         Column with the class of each item. Give this or `pairs`.
     pairs : path, optional
@@ -100,7 +100,7 @@ def report_index(
         )
     elif query_store is None:
         raise StoreError(
-            "a model (--model) needs queries that it was not learned from: queries, --queries SOURCE. "
+            "a model (--model) needs queries that it has not learned from: queries, --queries SOURCE. "
             "Without a model, some items are held out as queries."
         )
     else:

@@ -30,7 +30,7 @@ FORMAT, FORMAT_VERSION = "hubless model", 1
 FILES = CONFIG, ARRAYS, CARD = "config.json", "model.safetensors", "README.md"
 KEYS = ("format", "format_version", "versions", "sha256", "dimension", "metric", "fingerprint", "model")
 LIBRARIES = ("hubless", "numpy", "python", "safetensors", "scikit-learn")
-MOST_CONFIG = 64 << 20  # bytes of config.json
+MAX_CONFIG = 64 << 20  # bytes of config.json
 REFUSALS = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError),
     SafetensorError,
@@ -105,7 +105,7 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
     check_count("max_bytes", max_bytes)
     _check_complete(folder)
     try:
-        config = _checked_config(read_file(folder, CONFIG, MOST_CONFIG))
+        config = _checked_config(read_file(folder, CONFIG, MAX_CONFIG))
         arrays = _read_arrays(folder, config["sha256"], max_bytes)
         return _restore(config, arrays, device)
     except REFUSALS as error:
@@ -132,7 +132,7 @@ def _about(model: Any) -> dict[str, Any]:
 
 
 def _restore(config: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> Any:
-    """Return the model that `_describe` was given, on a device; ValueError for what describes none."""
+    """Return the model that `_describe` was given, on a device; ValueError where that is not a model."""
     node = config["model"]
     kind = class_named(node.get("class")) if isinstance(node, dict) else None
     model = getattr(kind, "_restore", restore)(node, arrays, device)
@@ -155,8 +155,8 @@ def _text(config: dict[str, Any], digest: str) -> str:
 
 def _check_loadable(text: str, arrays: dict[str, np.ndarray]) -> None:
     """Refuse to write what `load` would refuse to read, as it may replace a good model."""
-    if len(text) > MOST_CONFIG:
-        raise ValueError(f"{CONFIG} would have {len(text)} bytes; at most {MOST_CONFIG} are read.")
+    if len(text) > MAX_CONFIG:
+        raise ValueError(f"{CONFIG} would have {len(text)} bytes; at most {MAX_CONFIG} are read.")
     try:
         _restore(_checked_config(text), arrays, "cpu")
     except REFUSALS as error:
@@ -220,7 +220,7 @@ def _is_model(folder: Path, held: list[str]) -> bool:
     if not set(held) <= set(FILES) or CONFIG not in held or any(kind_of(folder / name) for name in held):
         return False
     try:
-        return FORMAT.encode() in read_file(folder, CONFIG, MOST_CONFIG)
+        return FORMAT.encode() in read_file(folder, CONFIG, MAX_CONFIG)
     except ValueError:
         return False
 
@@ -228,19 +228,19 @@ def _is_model(folder: Path, held: list[str]) -> bool:
 # --- README.md of a saved model: what it is, what it was learned from, how good it is, how to use it ------
 
 
-LONGEST = 1000  # characters of a text that is not ours
+LONGEST = 1000  # characters of an untrusted text
 
 
 def card(model: Any) -> str:
     """Return README.md, in Markdown."""
-    # a model that is no estimator describes itself
+    # a model that is not an estimator describes itself
     parts = model._card() if hasattr(model, "_card") else [*heading(model, model), *_how_to_use(model)]
     end = "`config.json` has its parameters, `model.safetensors` what it learned."
     return "\n\n".join([*parts, f"{end} Loading runs no code of this folder."]) + "\n"
 
 
 def escape(text: Any) -> str:
-    """Return a text of others as one line that is shown as it is: no markup, no link, no end of a cell."""
+    """Return an untrusted text as one line that is shown as it is: no markup, no link, no end of a cell."""
     line = " ".join(str(text).split())
     line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
@@ -274,7 +274,7 @@ def _how_to_use(model: Any) -> list[str]:
             python_code(
                 'model = hubless.load("path/to/this/folder")',
                 "classes = model.predict(queries)",
-                "stored = model.moved_  # for an index of yours, which is searched with queries as they are",
+                "stored = model.moved_  # for your own index, which is searched with unchanged queries",
             ),
         ]
     code = python_code('model = hubless.load("path/to/this/folder")', "transformed = model.transform(X)")

@@ -220,7 +220,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def restore(config: Any, arrays: dict[str, np.ndarray], device: str) -> Any:
-    """Return the estimator that `describe` was given, on a device; ValueError for what describes none."""
+    """Return the estimator that `describe` was given, on a device; ValueError where that is not one."""
     check_names(config, KEYS, "a model")
     model = _new({name: config[name] for name in ("class", "parameters")})
     if "mover_" in model._learned:

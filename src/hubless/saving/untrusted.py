@@ -14,12 +14,12 @@ from typing import Any
 from ..support.text import short
 from .values import check_names
 
-MOST_HEADER = 16 << 20  # bytes of the header of a safetensors file
+MAX_HEADER = 16 << 20  # bytes of the header of a safetensors file
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def kind_of(path: Path) -> str | None:
-    """Say what is in the place of a file; None for a file, or a link to one."""
+    """Say what a path is if it is not a file; None for a file, or a link to one."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -34,8 +34,8 @@ def kind_of(path: Path) -> str | None:
 def read_file(folder: Path, name: str, most: int, hint: str = "") -> bytes:
     """Read a file of a folder once: what is checked is what is used, whatever becomes of the file.
 
-    ValueError for a link that leads out of the folder, for what is no plain file, and for more than `most`
-    bytes.
+    ValueError for a link that leads out of the folder, for anything but a plain file, and for more than
+    `most` bytes.
     """
     inside, path = os.path.realpath(folder), os.path.realpath(folder / name)
     if os.path.commonpath([inside, path]) != inside:
@@ -94,14 +94,14 @@ def check_header(content: bytes, name: str) -> None:
     Whether offsets and shapes agree is left to safetensors, which lets no byte go unused or be used twice.
     """
     size = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or size > min(len(content) - 8, MOST_HEADER):
+    if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
         raise ValueError(
-            f"{name} is no safetensors file: deserializing it would take a header of {size} bytes, of "
-            f"{len(content)} in all; at most {MOST_HEADER} are read."
+            f"{name} is not a safetensors file: deserializing it would take a header of {size} bytes, of "
+            f"{len(content)} in all; at most {MAX_HEADER} are read."
         )
     header = parse_json(content[8 : 8 + size])
     if not isinstance(header, dict):
-        raise ValueError(f"{name} is no safetensors file: its header is {short(header)}.")
+        raise ValueError(f"{name} is not a safetensors file: its header is {short(header)}.")
     for entry in header.values():
         check_names(entry, ("dtype", "shape", "data_offsets"), f"each array of {name}")
 

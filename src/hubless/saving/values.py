@@ -28,8 +28,8 @@ NUMBERS = {np.dtype(code).name for code in "?bhilqBHILQefd"}
 JSON_NUMBERS = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}  # by the kind of a type
 MACHINE_PARAMETERS = ("device",)  # not saved, as another machine may lack it
 FIT_PARAMETERS = ("cv", "random_state")  # only `fit` needs them; saved if a whole number or None
-MOST_VALUES = 10_000  # in the parameters of a model: a small file must not become a million movers
-MOST_TEXT = 1 << 30  # bytes of an array of texts, each of which takes the room of the longest
+MAX_VALUES = 10_000  # in the parameters of a model: a small file must not become a million movers
+MAX_TEXT = 1 << 30  # bytes of an array of texts, each of which takes the room of the longest
 
 
 def class_named(name: Any) -> type[Any] | None:
@@ -204,7 +204,7 @@ def check_number(name: str, value: Any) -> None:
 
 
 def check_names(node: Any, allowed: Iterable[str], where: str) -> None:
-    """Refuse a mapping that has other keys than these."""
+    """Refuse a mapping with keys other than these."""
     got = sorted(node) if isinstance(node, dict) else node
     if not isinstance(node, dict) or got != sorted(allowed):
         raise ValueError(f"{where} must have {sorted(allowed)}; got {short(got)}.")
@@ -215,17 +215,17 @@ def check_texts(columns: list[Any], where: str) -> None:
     lists = [column for column in columns if isinstance(column, list)]
     longest = [max((len(text) for text in texts if isinstance(text, str)), default=0) for texts in lists]
     size = sum(4 * len(texts) * length for texts, length in zip(lists, longest, strict=True))
-    if size > MOST_TEXT:
+    if size > MAX_TEXT:
         raise ValueError(
             f"{where} would take {size} bytes as arrays of texts, some of which are too long; at most "
-            f"{MOST_TEXT} are used."
+            f"{MAX_TEXT} are used."
         )
 
 
 def check_size(node: Any) -> None:
     """Refuse a tree of more values than the parameters of a model have."""
-    if _n_values(node) > MOST_VALUES:
-        raise ValueError(f"the parameters are more than {MOST_VALUES} values.")
+    if _n_values(node) > MAX_VALUES:
+        raise ValueError(f"the parameters have more than {MAX_VALUES} values.")
 
 
 def _n_values(node: Any) -> int:
@@ -263,5 +263,5 @@ def names_of(config: dict[str, Any]) -> dict[str, Any]:
     if "classes_" in named:
         named["classes_"] = array_of(named["classes_"], "classes_")
         values = named["classes_"].tolist()
-        expect(values == sorted({*values}) != [], "classes_", values, "them sorted, each once")
+        expect(values == sorted({*values}) != [], "classes_", values, "the classes sorted, each once")
     return named

@@ -27,7 +27,7 @@ def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
     }
 
 
-def tried(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
+def tried_rows(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]]:
     """Return the rows of such a table as plain data for a page; the error is that of the score itself."""
     scores, n = table["mean_test_score"], table["n_queries"]
     errors = share_error(scores, n)
@@ -61,7 +61,7 @@ def explain(race: Race, choice: Trial) -> str:
     were = "was" if given_up == 1 else "were"
     sentences.append(f"{settings} tried in {race.seconds:.1f} s; {given_up} {were} given up early.")
     if failed := sum(bool(trial.error) for trial in race.trials):
-        sentences.append(f"{failed} could not be learned; cv_results_ says why.")
+        sentences.append(f"{failed} could not be fitted; cv_results_ says why.")
     if race.is_out_of_time():
         sentences.append(f"The race ended at the limit of {race.max_seconds:g} s.")
     return " ".join(sentences)

@@ -131,7 +131,7 @@ class HeldOutScores:
         gain, error = self.ahead(setting, "unseen")
         return gain >= -VISIBLE * error
 
-    def tried(self, chosen: PairSetting) -> list[dict[str, Any]]:
+    def tried_rows(self, chosen: PairSetting) -> list[dict[str, Any]]:
         """Return every setting with its score, the best first, as plain data for a page."""
         rows = []
         for setting in SETTINGS:

@@ -41,7 +41,7 @@ class Trial:
     score: float = -np.inf  # accuracy with the best k
     column: int = 0  # of the best k; the smallest of equal ones
     seconds: float = 0.0
-    error: str = ""  # why it could not be learned
+    error: str = ""  # why it could not be fitted
 
     def __post_init__(self) -> None:
         self.steps = steps(self.mover)
@@ -171,7 +171,7 @@ class CrossValidation:
 # --- the race -----------------------------------------------------------------------------------------------
 
 
-MOST_NEIGHBORS = 30  # k that are tried
+MAX_NEIGHBORS = 30  # the largest k that is tried
 FIRST_ROUND = 1000  # queries of the first comparison
 LAST_ROUND = 6000  # queries of the last one
 EXTENDED = 3  # settings that are extended by further steps; one more goes to the finals
@@ -203,7 +203,7 @@ class Race:
         n = self.folds.n_queries
         if n == 0:
             raise ValueError("every test part of cv is empty: there is no query to compare movers by.")
-        final, few = min(LAST_ROUND, n), -(-3 * n // 5)  # of few objects, three folds of five
+        final, few = min(LAST_ROUND, n), -(-3 * n // 5)  # with few objects, three of five folds
         self.first_round = self.compared = min(FIRST_ROUND, few)
         self._try(movers or simple_movers())
         if not movers:

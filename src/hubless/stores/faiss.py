@@ -1,6 +1,6 @@
 """FAISS indexes in a file: Flat, HNSW and IVF over unquantised vectors, with or without ids.
 
-A green index is built anew from the moved vectors, of the same kind and with the same settings, and searched
+A green index is built again from the moved vectors, of the same kind and with the same settings, and searched
 with raw queries. `faiss.IndexPreTransform` would be the wrong tool: it moves queries too.
 """
 
@@ -124,7 +124,7 @@ def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any
 
 
 def _ivf_like(faiss: Any, old: Any, moved: np.ndarray) -> Any:
-    """Return an empty IVF index: trained anew; with few vectors or another quantizer, as the old one was."""
+    """Return an empty IVF index: trained again; with few vectors or another quantizer, as the old one was."""
     if len(moved) < old.nlist or not isinstance(faiss.downcast_index(old.quantizer), faiss.IndexFlat):
         new = faiss.clone_index(old)
         new.reset()

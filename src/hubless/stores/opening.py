@@ -77,7 +77,7 @@ def _load(plug_in: EntryPoint) -> Any:
     which = f"the store {plug_in.name!r} of {_package(plug_in)} ({plug_in.value})"
     try:
         kind = plug_in.load()
-    except Exception as error:  # whatever the code of another package raises
+    except Exception as error:  # the code of another package may raise anything
         raise StoreError(
             f"{which} cannot be loaded: {type(error).__name__}: {error}. Update or uninstall that package."
         ) from error

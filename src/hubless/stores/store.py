@@ -1,7 +1,7 @@
 """The contract of a store of vectors, which files, FAISS, LanceDB, PostgreSQL and Qdrant all implement.
 
 Moved vectors go into service by a *blue/green* switch. Blue is the store that serves. Green is its moved
-copy, built under another name in the same place (`blue.sibling(name)`) while blue goes on serving.
+copy, built under another name in the same place (`blue.sibling(name)`) while blue keeps serving.
 `blue.promote(green)` makes the served name refer to green, in one step, and keeps blue; `rollback` switches
 back and keeps green. No row of blue is ever changed.
 
@@ -30,7 +30,7 @@ Columns: TypeAlias = dict[str, list[Any]]
 
 
 class StoreError(ValueError):
-    """What a store cannot do, with what to do instead."""
+    """A store cannot do something; the message says what to do instead."""
 
 
 class Batch(NamedTuple):
@@ -147,7 +147,7 @@ class Store(ABC):
 
     @abstractmethod
     def state(self) -> str:
-        """Return a short text that differs whenever a row was added, removed or changed, by whomever."""
+        """Return a short text that changes whenever any process adds, removes or changes a row."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
@@ -205,8 +205,8 @@ class Store(ABC):
     def sibling(self, name: str) -> "Store":
         """Return the store of this name in the same place, with the same options; it need not exist.
 
-        Take short names ("products_moved") and whole ones, such as `self.name` and those that `promote` and
-        `rollback` return. StoreError for a whole name of another place.
+        Take short names ("products_moved") and full ones, such as `self.name` and those that `promote` and
+        `rollback` return. StoreError for a full name in another place.
         """
 
     def lock(self) -> AbstractContextManager[None]:
@@ -265,7 +265,7 @@ class Store(ABC):
 
     @abstractmethod
     def write(self, batch: Batch, moved: np.ndarray) -> None:
-        """Write rows of blue with other vectors; a row with the same id is replaced, never doubled."""
+        """Write rows of blue with other vectors; a row with the same id is replaced, never added twice."""
 
     def remove(self, ids: np.ndarray) -> None:
         """Remove rows that blue no longer has."""

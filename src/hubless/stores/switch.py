@@ -48,9 +48,11 @@ def put_in_place(new: Path, served: Path, kept: Path) -> None:
     Call it with the lock of `served`, and after `recover_switch`.
     """
     if kept.exists() and not kept.samefile(served):
-        raise StoreError(f"{kept} exists already, and the present {served} is to be kept there. Rename one.")
+        raise StoreError(
+            f"{kept} exists already, but {served} is to be kept under that name. Rename {kept.name} first."
+        )
     check_same_disk(new, served)
-    with suppress(PermissionError):  # only root gives files away
+    with suppress(PermissionError):  # only root can change the owner
         os.chown(new, served.stat().st_uid, served.stat().st_gid)
     shutil.copymode(served, new)
     if served.is_dir():  # a folder has one name only, so the new one takes the name that it will leave
@@ -152,8 +154,8 @@ def marks_of(path: Path) -> dict[str, str]:
 def read_mark(path: Path) -> Mark | None:
     """Return the mark of what a path is now, by its content.
 
-    A content without a mark is taken for a promoted file that others wrote to, as long as its original is
-    kept: moved items that were added do not make it an original.
+    While its original is kept, a path whose content has no mark counts as a promoted one that others wrote
+    to: adding moved items does not make it an original.
     """
     marks = marks_of(path)
     if not marks or not path.exists():
@@ -175,7 +177,7 @@ def write_mark(path: Path, content: str, mark: Mark) -> None:
 
 
 def forget_marks(path: Path) -> None:
-    """Remove the marks of a path that does not exist any more."""
+    """Remove the marks of a path that no longer exists."""
     if not path.exists():
         _marks_file(path).unlink(missing_ok=True)
 

@@ -15,7 +15,7 @@ DAMAGED = (EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZ
 
 
 def save_arrays(path: Path, **arrays: np.ndarray) -> None:
-    """Save arrays for `load_arrays`; a file that cannot be written is silently left out."""
+    """Save arrays for `load_arrays`; do nothing where the file cannot be written."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as file:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def need(module: str, extra: str) -> Any:
-    """Import a module of an optional package; ImportError names the extra of hubless that brings it."""
+    """Import a module of an optional package; ImportError names the extra of hubless that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -41,7 +41,7 @@ def _lock(path: Path, flags: int = 0) -> int | None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise Locked(f"another process is at work on {path}; wait for it, or stop it.") from error
+        raise Locked(f"another process is working on {path}; wait for it, or stop it.") from error
     finally:
         if not is_current:
             os.close(handle)

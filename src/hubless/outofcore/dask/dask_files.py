@@ -27,7 +27,7 @@ BLOCK = 1 << 26  # bytes of a block
 
 
 class Place(NamedTuple):
-    """What opens a file again on a worker, and differs once it was written to."""
+    """What opens a file again on a worker, and changes when the file is written to."""
 
     path: str
     options: tuple[tuple[str, Any], ...]
@@ -82,7 +82,7 @@ def objects_of_store(
 
 
 def _spans(file: FileStore, size: int) -> list[tuple[int, int]]:
-    """Return spans of rows of a file; an empty one where it cannot be read, which reading it then reports."""
+    """Return spans of rows of a file; an empty one where it cannot be read: reading it will report why."""
     try:
         return file.spans(size)
     except (OSError, ValueError):
@@ -118,7 +118,7 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int
     on_workers, path = delayed(model, pure=False), green.part_path()
     half = path / f".half-{uuid4().hex}"  # for parts that are not complete yet; it is removed at the end
     if isinstance(blue, Parts):
-        tasks = _parts(model, on_workers, blue, half, green.begun)
+        tasks = _parts(model, on_workers, blue, half, green.build_mark)
     elif isinstance(blue, NpyFile):
         tasks = _rows(on_workers, blue, path)
     else:
@@ -173,7 +173,7 @@ def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any)
     """
     store, count, unknown = open_place(place), 0, 0
     made = Path(half, f"{uuid4().hex}-{store.path.name}")
-    store.begun = mark
+    store.build_mark = mark
     with store.writer(store, made) as append:
         for batch in store.batches(model.columns):
             if first is not None:

@@ -44,7 +44,7 @@ def fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, targets
         return _fit_chosen(model, X, y, sample_weight, targets)
     k, mover = model._check_fit()
     refuse(sample_weight=sample_weight, targets=targets, device=model.device)
-    mover._needs()  # refuses what cannot be learned in parts before anything is read
+    mover._needs()  # raises for movers that cannot learn in parts, before anything is read
     objects = objects_of_arrays(X, y)
     seen = survey(objects)
     check_enough(k, seen.n)
@@ -109,7 +109,7 @@ def _fit_chosen(
     # a given λ is for all objects, and the best one for a sample would be too small
     refuse(sample_weight=sample_weight, targets=targets, device=model.device, alphas=model.alphas)
     for mover in movers or ():
-        mover._needs()  # refuses what cannot be learned in parts before anything is read
+        mover._needs()  # raises for movers that cannot learn in parts, before anything is read
     objects, chooser = objects_of_arrays(X, y), clone(model)
     seen = survey(objects)
     if movers == []:

@@ -141,7 +141,7 @@ class ArrowFile(FileStore):
         pa, _ = need("pyarrow", "files"), blue.facts()  # opens the file
         stream, column = blue._stream(None, ROWS), blue._column
         ahead = blue._table.schema.empty_table()  # rows that were read and not yet written
-        schema = marked(blue._table.schema, self.begun)
+        schema = marked(blue._table.schema, self.build_mark)
         with open(part, "wb") as file, _sink(file, schema, part) as sink:
 
             def append(batch: Batch, moved: np.ndarray) -> None:
@@ -175,7 +175,7 @@ def _plain_list(column: Any) -> list[Any]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file that Arrow cannot read, whatever it says: StoreError."""
+    """Turn any error of Arrow into a StoreError that names the file."""
     try:
         yield
     except need("pyarrow", "files").ArrowException as error:

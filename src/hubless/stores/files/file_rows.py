@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...support.imports import need
-from ...support.mapping import give_back
+from ...support.mapping import release_pages
 from ..store import Columns, Facts, StoreError
 
 Where: TypeAlias = slice | np.ndarray  # consecutive rows, or row numbers
@@ -42,10 +42,10 @@ def as_ids(values: Sequence[Any], name: str) -> np.ndarray:
         ids = np.asarray(values, dtype=np.int64)
     else:
         ids = np.array([str(value) for value in values] + [None], dtype=object)[:-1]
-    n_doubled = len(ids) - len(set(ids.tolist()))
-    if n_doubled:
+    n_repeated = len(ids) - len(set(ids.tolist()))
+    if n_repeated:
         raise StoreError(
-            f"{name} has {n_doubled} ids that an earlier row has too. Name a column of unique ids (--id)."
+            f"{name} has {n_repeated} rows that repeat an earlier id. Name a column of unique ids (--id)."
         )
     return ids
 
@@ -56,7 +56,7 @@ def picker(values: Any) -> Reader:
 
         def pick(where: Where) -> list[Any]:
             picked: list[Any] = values[where].tolist()
-            give_back(values)
+            release_pages(values)
             return picked
 
         return pick
@@ -115,7 +115,7 @@ def _csv(file: Path) -> Columns:
     uneven = [i for i, row in enumerate(values, 2) if len(row) != len(names)]
     if uneven:
         raise ValueError(
-            f"row {uneven[0]} (the header is row 1) has not as many fields as the header {names}"
+            f"row {uneven[0]} (the header is row 1) does not have as many fields as the header {names}"
         )
     return {name: [row[i] for row in values] for i, name in enumerate(names)}
 

@@ -35,7 +35,7 @@ class FileStore(Store):
     is_written_whole = True
     may_be_part = True  # whether folders of such files are stores too
     keeps_suffix = True  # whether its moved copy must have a name with the same suffix
-    begun: Mark  # of the copy that is being built
+    build_mark: Mark  # of the copy that is being built
     _blue: Any = None
     _done = False
     _append: Append | None = None  # of the writer, once it is open
@@ -204,7 +204,7 @@ class FileStore(Store):
         return self.path.with_name(f".{self.path.name}.hubless-part{self.path.suffix}")
 
     def begin(self, blue: Any, mark: Mark) -> None:
-        self._blue, self.begun, self._done, self._append = blue, mark, False, None
+        self._blue, self.build_mark, self._done, self._append = blue, mark, False, None
         if self.path.exists():
             existing = self.check_resumable(blue, mark)
             self._done = existing.done and existing.state == blue.state()
@@ -253,14 +253,14 @@ class FileStore(Store):
             content, kept = switch.fingerprint(green.path), switch.original_of(self.path)
             if content == switch.fingerprint(self.path):
                 raise StoreError(f"{green.name} equals {self.name}: the model moves none of its items.")
-            self._check_is_no_original()
+            self._check_not_an_original()
             switch.write_mark(self.path, content, replace(mark, original=kept.name))
             switch.put_in_place(green.path, self.path, kept)
         switch.forget_marks(green.path)
         self.refresh()
         return str(kept)
 
-    def _check_is_no_original(self) -> None:
+    def _check_not_an_original(self) -> None:
         """Refuse to replace the original that another name would roll back to."""
         owner = self.path.with_name(self.path.name.replace(".original", "", 1))
         if owner != self.path and switch.original_of(owner) == self.path and switch.marks_of(owner):
@@ -274,7 +274,7 @@ class FileStore(Store):
             kept = switch.original_of(self.path)  # never a path from a file of marks
             content = switch.fingerprint(self.path)
             if not kept.exists() or switch.read_mark(kept) is not None:
-                why = "is itself a moved copy" if kept.exists() else "does not exist any more"
+                why = "is itself a moved copy" if kept.exists() else "no longer exists"
                 raise StoreError(f"the original, {kept}, {why}: {self.name} stays as it is.")
             moved = switch.moved_copy_of(self.path, mark.model)
             switch.write_mark(moved, content, replace(mark, original=None, changed=False))

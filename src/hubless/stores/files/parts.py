@@ -78,7 +78,7 @@ class Parts(FileStore):
                 nonlocal rows_left, write
                 current.close()
                 old = old_parts.pop(0)
-                old.begun, rows_left = self.begun, old.facts().count
+                old.build_mark, rows_left = self.build_mark, old.facts().count
                 write = current.enter_context(old.writer(old, part / old.path.name))
 
             def append(batch: Batch, moved: np.ndarray) -> None:

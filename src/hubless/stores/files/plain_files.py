@@ -9,7 +9,7 @@ import numpy as np
 
 from ...support.cache import DAMAGED
 from ...support.imports import need
-from ...support.mapping import give_back
+from ...support.mapping import release_pages
 from ..checks import choose_vectors
 from ..kinds import METRICS
 from ..store import Batch, Facts, Mark, StoreError
@@ -42,8 +42,8 @@ class NpyFile(FileStore):
         def read(where: Where) -> np.ndarray:
             """Read the file where possible: mapped pages would stay in the memory of the process."""
             if not isinstance(where, slice) or not vectors.flags.c_contiguous:
-                picked = np.array(vectors[where], order="C")  # a copy: what is mapped is given back
-                give_back(vectors)
+                picked = np.array(vectors[where], order="C")  # a copy: mapped pages are released
+                release_pages(vectors)
                 return picked
             count = max(0, where.stop - where.start) * facts.dimension
             first = vectors.offset + where.start * vectors.strides[0]
@@ -133,7 +133,7 @@ class Hdf5File(FileStore):
         def read(where: Where) -> np.ndarray:
             if isinstance(where, slice):
                 return np.asarray(vectors[where])
-            order, back = np.unique(where, return_inverse=True)  # HDF5 wants rising row numbers
+            order, back = np.unique(where, return_inverse=True)  # HDF5 needs ascending row numbers
             return np.asarray(vectors[order])[back]
 
         return FileRows(facts_of("HDF5 file", vectors, known[distance]), read)
@@ -142,7 +142,7 @@ class Hdf5File(FileStore):
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         h5py, facts = need("h5py", "files"), blue.facts()
         with h5py.File(blue.path, "r") as old, h5py.File(part, "w") as new:
-            new.attrs.update({**old.attrs, "hubless": self.begun.to_json()})
+            new.attrs.update({**old.attrs, "hubless": self.build_mark.to_json()})
             for name in set(old) - {blue._key, "neighbors", "distances"}:
                 old.copy(name, new)
             vectors = new.create_dataset(blue._key, (facts.count, facts.dimension), facts.dtype)

@@ -38,10 +38,10 @@ def check_copyable(store: str, table: Any, id: str) -> None:
     if table.blob_columns() or table.get_lsm_write_spec() is not None:
         raise StoreError(f"{store} has blobs or a write-ahead log (LSM), which hubless cannot copy.")
     ids = table.search().select([id]).to_arrow().column(id)
-    n_doubled = len(ids) - ids.null_count - need("pyarrow.compute", "lancedb").count_distinct(ids).as_py()
-    if ids.null_count or n_doubled:
+    n_repeated = len(ids) - ids.null_count - need("pyarrow.compute", "lancedb").count_distinct(ids).as_py()
+    if ids.null_count or n_repeated:
         raise StoreError(
-            f"{store} has {n_doubled} duplicates and {ids.null_count} nulls in {id!r}: ids must be unique. "
+            f"{store} has {n_repeated} duplicates and {ids.null_count} nulls in {id!r}: ids must be unique. "
             "Repair these rows, or name another column with --id."
         )
 

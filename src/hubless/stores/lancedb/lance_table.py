@@ -276,7 +276,7 @@ class LanceTable(Database):
         if ours - 1 not in existing:  # cleaned up, after a kill
             raise StoreError(f"{self.name} may have changed meanwhile. Roll back, and apply again.")
         serve_again(table, ours - 1)
-        raise StoreError(f"{self.name} changed while it was promoted; it serves its rows again. Apply again.")
+        raise StoreError(f"{self.name} changed while it was promoted, so this was undone. Apply again.")
 
 
 def state_of(table: Any) -> str:

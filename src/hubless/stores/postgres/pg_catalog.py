@@ -95,7 +95,7 @@ def path_of(text: str, schema: str = "public") -> Path:
     match = re.fullmatch(rf"(?:({part})\.)?({part})", text)
     if match is None:
         raise StoreError(
-            f'{text!r} names no table: expected table, schema.table or "a.table" in double quotes.'
+            f'{text!r} is not a table name: expected table, schema.table or "a.table" in double quotes.'
         )
     first, last = (p if p is None or p[0] != '"' else p[1:-1].replace('""', '"') for p in match.groups())
     if max(len(name.encode()) for name in (first or schema, last)) > MAX_NAME:

@@ -26,7 +26,7 @@ def unpack(encoded: Sequence[bytes | None], form: np.dtype[Any]) -> np.ndarray:
     vectors = np.full((len(encoded), *form["numbers"].shape), np.nan, dtype=np.float32)
     present = [vector for vector in encoded if vector is not None]
     if any(len(vector) != form.itemsize for vector in present):
-        raise StoreError("the vectors have different dimensions; all must have the same to be moved.")
+        raise StoreError("the vectors have different dimensions; to be moved, all must have the same one.")
     vectors[[vector is not None for vector in encoded]] = np.frombuffer(b"".join(present), form)["numbers"]
     return vectors
 
@@ -52,7 +52,7 @@ def form_of(table: Table) -> np.dtype[Any]:
         first = table.run(query, binary=True).fetchone()
         if first is None:
             raise StoreError(
-                f"{shown(table.path)} has no vector, and its column no dimension: it is unknown. Add a row."
+                f"{shown(table.path)} has no vectors, and its column has no fixed dimension. Add a row."
             )
         dimension = int.from_bytes(first[0][:2], "big")
     return binary_form(table.vector.type, dimension)

@@ -108,12 +108,12 @@ class QdrantCollection(PointStore, Database):
         version = str(self._call("info").version)
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
             raise StoreError(
-                f"{self.address} runs Qdrant {version}; update it to 1.16 or later, for the mark."
+                f"{self.address} runs Qdrant {version}; update it to 1.16 or later, which can store the mark."
             )
         info = blue._info()
         if info.config.params.sharding_method == "custom":
             raise StoreError(
-                f"{blue.name} has shards by a key, which a point does not tell: it cannot be copied."
+                f"{blue.name} is sharded by custom keys, which Qdrant does not report: it cannot be copied."
             )
         metadata = {**(info.config.metadata or {}), KEY: mark.to_json()}
         self._call("create_collection", self.table, metadata=metadata, **_settings(info.config))
@@ -144,7 +144,7 @@ class QdrantCollection(PointStore, Database):
     # --- switching -----------------------------------------------------------------------------------------
 
     def promote(self, green: Any) -> str:
-        served = self._behind()
+        served = self._alias_target()
         if served is None:
             raise StoreError(
                 f"{self.name} is a collection, not an alias, and Qdrant cannot rename collections. Create an "
@@ -158,24 +158,24 @@ class QdrantCollection(PointStore, Database):
         return served
 
     def rollback(self) -> str:
-        moved, mark = self._behind(), self.mark()
+        moved, mark = self._alias_target(), self.mark()
         if moved is None or mark is None or mark.original is None:
             raise StoreError(
                 f"{self.name} is not an alias of a moved collection: there is nothing to roll back."
             )
         if not self.sibling(mark.original).exists():
-            raise StoreError(f"the original, {mark.original}, does not exist any more: nothing was changed.")
+            raise StoreError(f"the original, {mark.original}, no longer exists: nothing was changed.")
         self._serve(mark.original)
         return moved
 
-    def _behind(self) -> str | None:
-        """Return the collection that this alias leads to now; None for what is not an alias."""
+    def _alias_target(self) -> str | None:
+        """Return the collection that this alias points to now; None where it is not an alias."""
         aliases = {item.alias_name: item.collection_name for item in self._call("get_aliases").aliases}
         return aliases.get(self.table)
 
     def _collection(self) -> str:
-        """Return the name of the collection itself: to change one, Qdrant takes no alias."""
-        return self._behind() or self.table
+        """Return the name of the collection itself: Qdrant does not change one by its alias."""
+        return self._alias_target() or self.table
 
     def _serve(self, collection: str) -> None:
         """Point the alias elsewhere, in one step."""

@@ -163,9 +163,7 @@ class QdrantEdge(PointStore):
             raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
         kept = self.sibling(str(original_of(self.path)))  # never a path from a file
         if not kept.exists():
-            raise StoreError(
-                f"the original, {kept.path}, does not exist any more: {self.name} stays as it is."
-            )
+            raise StoreError(f"the original, {kept.path}, no longer exists: {self.name} stays as it is.")
         moved = self.sibling(str(moved_copy_of(self.path, mark.model)))
         self.close()
         put_in_place(kept.path, self.path, moved.path)

@@ -91,7 +91,7 @@ def fingerprint(point: Point) -> int:
 
 
 def value_at(payload: dict[str, Any], column: str) -> Any:
-    """Return a value of a payload by its key, or by nested keys such as "meta.lang"; None for none."""
+    """Return a value of a payload by its key, or by nested keys such as "meta.lang"; None if missing."""
     if column in payload:
         return payload[column]
     first, _, rest = column.partition(".")
@@ -120,7 +120,7 @@ class Layout:
     def choose(
         store: str, dense: dict[str, dict[str, Any]], requested: str | None, metric: str | None
     ) -> "Layout":
-        """Choose the vector to move; StoreError, with the names of all vectors, where it is not clear."""
+        """Choose the vector to move; StoreError, with the names of all vectors, where that is ambiguous."""
         known = [name for name, params in dense.items() if not params.get("multivector_config")]
         if not known:
             raise StoreError(
