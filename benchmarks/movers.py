@@ -97,7 +97,16 @@ CONTENDERS = {
     ),
     "balance": Contender("Balance", _of(lambda d: [Balance(strength) for strength in STRENGTHS])),
     "steer": Contender(
-        "Steer", _of(lambda d: [Steer(c, a) for a in (0.01, 0.1, 1.0) for c in (0.3, 1.0, 3.0, 10.0)])
+        "Steer by ridge regression",
+        _of(
+            lambda d: [
+                Steer(c, a, classifier="ridge") for a in (0.01, 0.1, 1.0) for c in (0.3, 1.0, 3.0, 10.0)
+            ]
+        ),
+    ),
+    "steer-logistic": Contender(
+        "Steer",
+        _of(lambda d: [Steer(c, a) for a in (1e-2, 1e-3, 1e-4) for c in (0.02, 0.04, 0.08, 0.15, 0.3)]),
     ),
     "whiten-shrink": Contender(
         "Whiten + Shrink",

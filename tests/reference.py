@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 
 def plain(points):
@@ -349,14 +350,30 @@ def near_spread(z, X, k, leave_out=None):
     return mean(squared[:k])
 
 
-def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0.1, weights=None, later=None):
-    """What queries are compared by, ‖L'x − z‖² − g r(z) − c u ŷ_y(L'x); shape (queries, objects).
+def scores(
+    queries,
+    X,
+    y,
+    *,
+    L=None,
+    step=0.0,
+    g=0.0,
+    k=5,
+    strength=0.0,
+    alpha=0.1,
+    classifier="ridge",
+    weights=None,
+    later=None,
+):
+    """What queries are compared by, ‖L'x − z‖² − g r(z) − c u ℓ_y(x); shape (queries, objects).
 
     z is L' times an object, shrunk toward its class. `later` holds objects and classes to compare with that
     were not learned from.
     """
     target_rows, n = targets(X, y, 1), len(X)
     w = np.ones(n) if weights is None else weights
+    believe = ridge_beliefs if classifier == "ridge" else logistic_beliefs
+    belief = believe(queries, X, y, alpha, w) if strength else None
     L = np.eye(X.shape[1]) if L is None else L
     queries, X = queries @ L, X @ L
     Z = shrink(X, y, step, w)
@@ -366,8 +383,9 @@ def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0
         classes = later[1]
         Z = shrink(X, y, step, w, (later[0] @ L, classes))
         near = [near_spread(z, X, k) for z in Z]
-    belief = ridge_beliefs(queries, X, y, alpha, w) if strength else None
     u = mean([distance(X[i], X[j]) ** 2 for i, j in pairs(target_rows)])
+    if classifier == "logistic":
+        u = sum(v * distance(x, total_mean(X, w)) ** 2 for v, x in zip(w, X, strict=True)) / sum(w)
     table = np.empty((len(queries), len(Z)))
     for q, x in enumerate(queries):
         for i, z in enumerate(Z):
@@ -375,6 +393,21 @@ def scores(queries, X, y, *, L=None, step=0.0, g=0.0, k=5, strength=0.0, alpha=0
             if belief is not None:
                 table[q, i] -= strength * u * belief[q][classes[i]]
     return table
+
+
+def logistic_beliefs(queries, X, y, alpha, weights):
+    """Log-odds by scikit-learn, of objects scaled to a variance of 1 per column on average; by query."""
+    mu, shares = total_mean(X, weights), weights / weights.sum()
+    variance = sum(v * distance(x, mu) ** 2 for v, x in zip(shares, X, strict=True)) / X.shape[1]
+    scaled = (X - mu) / math.sqrt(variance)
+    model = LogisticRegression(C=1 / alpha, tol=1e-10, max_iter=10_000).fit(scaled, y, sample_weight=shares)
+    table = (queries - mu) / math.sqrt(variance) @ model.coef_.T + model.intercept_
+    if len(model.classes_) == 2:  # scikit-learn has one score, the difference of two
+        model = LogisticRegression(C=2 / alpha, tol=1e-10, max_iter=10_000)
+        model.fit(scaled, y, sample_weight=shares)
+        half = ((queries - mu) / math.sqrt(variance) @ model.coef_.T + model.intercept_) / 2
+        table = np.hstack([-half, half])
+    return [dict(zip(model.classes_.tolist(), row, strict=True)) for row in table]
 
 
 def ridge_beliefs(queries, X, y, alpha, weights):
@@ -401,8 +434,9 @@ def balance(X, y, queries, strength, n_neighbors, n_proxies, sample_weight=None,
     return scores(queries, X, y, g=strength, k=n_neighbors, weights=sample_weight, later=later)
 
 
-def steer(X, y, queries, strength, alpha, sample_weight=None, later=None):
-    return scores(queries, X, y, strength=strength, alpha=alpha, weights=sample_weight, later=later)
+def steer(X, y, queries, strength, alpha, classifier, sample_weight=None, later=None):
+    how = {"strength": strength, "alpha": alpha, "classifier": classifier}
+    return scores(queries, X, y, **how, weights=sample_weight, later=later)
 
 
 def whiten(X, y, queries, alpha, sample_weight=None, later=None):

@@ -96,7 +96,7 @@ TABLE = _table(
         same_bits=False,
     ),
     Row(Balance(0.7, n_neighbors=3), reference.balance, adds_column=True, same_later=False),
-    Row(Steer(1.5, 0.05), reference.steer, uses_labels=True, adds_column=True),
+    Row(Steer(0.3, 0.05), reference.steer, uses_labels=True, adds_column=True, same_bits=False),
     Row(Whiten(0.2), reference.whiten, adds_column=True, needs_pairs=True, needs_spread=True),
     Row(
         Denoise(1.5, 4, alpha=0.05),
@@ -158,8 +158,11 @@ def _denoised(X, y, weights):
     return reference.denoiser(X, y, 1.5, 4, False, 0.05, 2, weights)
 
 
+RIDGE = Steer(2.0, 0.1, classifier="ridge")
+
 CASES = {
     **TABLE,
+    "Steer by ridge": _other("Steer", Steer(1.5, 0.05, classifier="ridge"), same_bits=True),
     "Chain of nothing": Row(
         Chain(), lambda X, y, movers, **more: reference.stay(X, y, **more), squares_overflow=False
     ),
@@ -171,18 +174,28 @@ CASES = {
     "Denoise white": _other("Denoise", Denoise(1.5, 4, whiten=True, alpha=0.05, n_iter=3)),
     "Whiten, Shrink": _chain(Whiten(0.2), Shrink(0.6), L=_whitened, step=0.6),
     "Shrink, Balance": _chain(Shrink(0.3), Balance(0.5), step=0.3, g=0.5),
-    "Balance, Steer": _chain(Balance(0.5), Steer(2.0), g=0.5, strength=2.0),
+    "Balance, Steer": _chain(Balance(0.5), RIDGE, g=0.5, strength=2.0),
     "Whiten, Shrink, Balance, Steer": _chain(
         Whiten(0.2),
         Chain([Shrink(0.3), Balance(0.5)]),
-        Steer(2.0),
+        RIDGE,
         L=_whitened,
         step=0.3,
         g=0.5,
         strength=2.0,
     ),
     "Denoise, Shrink, Steer": _chain(
-        Denoise(1.5, 4, alpha=0.05), Shrink(0.3), Steer(2.0), L=_denoised, step=0.3, strength=2.0
+        Denoise(1.5, 4, alpha=0.05), Shrink(0.3), RIDGE, L=_denoised, step=0.3, strength=2.0
+    ),
+    "Whiten, Shrink, Steer by logistic regression": _chain(
+        Whiten(0.2),
+        Shrink(0.3),
+        Steer(0.3, 0.02),
+        L=_whitened,
+        step=0.3,
+        strength=0.3,
+        alpha=0.02,
+        classifier="logistic",
     ),
 }
 IN_PARTS = {name: row for name, row in CASES.items() if row.in_parts}

@@ -24,7 +24,8 @@ from .selection.candidates import name as name_of
 from .selection.explain import explain, table
 from .selection.folds import feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
-from .selection.race import MAX_NEIGHBORS, CrossValidation, Race, n_targets_of
+from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
+from .selection.validation import CrossValidation
 from .solve import check_alphas
 from .targets import Labeled, first_targets, labeled_objects
 
@@ -51,8 +52,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     n_targets : sequence of int, default=(1,)
         Numbers of targets of "ridge" to try.
     mover : "ridge", "auto", mover or sequence of movers, default="ridge"
-        The paper's mover; the best of about 50 combinations (`selection.candidates`), including not moving at
-        all; or the best of the given movers, which must be of `hubless.movers`.
+        The paper's mover; the best of about 100 combinations (`selection.candidates`), including not moving
+        at all; or the best of the given movers, which must be of `hubless.movers`.
     weights : "uniform" or "distance", default="uniform"
         Neighbours vote equally, or by the inverse of their distance.
     center : bool, default=True
@@ -66,7 +67,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     cv : int, splitter or iterable of (train, test), default=5
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
         than that is spread over as many folds as it has objects. A race starts with the queries of the first
-        fold and stops at 6,000, so of many objects it uses only one or a few folds.
+        fold and stops at 4,000, so of many objects it uses only one or a few folds.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number, and of the order of the queries in a race.
     device : str, default=None

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,6 +30,7 @@ from hubless.movers import (
     Unit,
     Whiten,
 )
+from hubless.movers.log_odds import LogisticProblem
 from tests import reference
 from tests.tables import CASES, each
 
@@ -182,7 +184,14 @@ def test_metrics_and_beliefs_learn_the_same_from_copies(blobs, rng):
 @pytest.mark.parametrize(
     "mover",
     [
-        *(Smooth(2), MoveLabeled(1.0, 2), LabelRidge(1.0, 2), Steer(), KernelMove(0.1, 2), Regress(None, 2)),
+        *(
+            Smooth(2),
+            MoveLabeled(1.0, 2),
+            LabelRidge(1.0, 2),
+            Steer(classifier="ridge"),
+            KernelMove(0.1, 2),
+            Regress(None, 2),
+        ),
         *(Denoise(n_targets=2, n_iter=1), Chain([Scale(), Smooth(2)])),
     ],
 )
@@ -327,9 +336,60 @@ def test_steered_hard_is_ridge_regression_of_the_classes(rng, alpha, weighted):
     penalty = alpha * np.sum(w[:, None] * (X - mu) ** 2) / X.shape[1]
     oracle = Ridge(alpha=penalty).fit(X, np.eye(3)[y], sample_weight=w)
     queries = 2 * rng.standard_normal((300, 13))
-    model = MoveLabeledClassifier(1, mover=Steer(1e5, alpha)).fit(X, y, sample_weight=w)
+    model = MoveLabeledClassifier(1, mover=Steer(1e5, alpha, classifier="ridge")).fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(model.predict(queries), oracle.predict(queries).argmax(axis=1))
     np.testing.assert_allclose(model.mover_.coef_, oracle.coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_steered_hard_is_logistic_regression(rng, alpha, weighted, n_classes):
+    X, y = load_wine(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    w = rng.random(len(X)) + 0.1 if weighted else np.ones(len(X))
+    mu = np.average(X, axis=0, weights=w)
+    unit = np.sqrt(np.average(np.sum((X - mu) ** 2, axis=1), weights=w) / X.shape[1])
+    penalty = alpha if n_classes > 2 else alpha / 2  # scikit-learn has one weight w for two: w₁ = −w₀ = w / 2
+    oracle = LogisticRegression(C=1 / penalty, tol=1e-12, max_iter=100_000)
+    oracle.fit((X - mu) / unit, y, sample_weight=w / w.sum())
+    queries = mu + 2 * unit * rng.standard_normal((300, 13))
+    model = MoveLabeledClassifier(1, mover=Steer(1e5, alpha)).fit(X, y, sample_weight=w)
+    scores = oracle.decision_function((queries - mu) / unit)
+    margin = np.abs(scores) if n_classes == 2 else np.diff(np.sort(scores))[:, -1]
+    sure = margin > 1e-2  # the others are ties, up to rounding
+    assert sure.mean() > 0.9
+    expected = oracle.predict((queries - mu) / unit)
+    np.testing.assert_array_equal(model.predict(queries)[sure], expected[sure])
+
+
+def test_log_odds_are_those_of_scikit_learn(rng):
+    X = 5 + rng.standard_normal((400, 12)) * np.linspace(0.2, 3, 12)
+    y = (X[:, :4] + rng.standard_normal((400, 4))).argmax(axis=1)
+    w = rng.random(400) + 0.1
+    problem = LogisticProblem.of(X, y, 4, w)
+    oracle = LogisticRegression(C=1 / 0.01, tol=1e-12, max_iter=100_000)
+    oracle.fit(problem.X, y, sample_weight=w / w.sum())
+    start = problem.solve(0.1)
+    for found in (
+        problem.solve(0.01, tolerance=1e-9, max_iter=5000),
+        problem.solve(0.01, start, tolerance=1e-9),
+    ):
+        np.testing.assert_allclose(found.coef * problem.unit, oracle.coef_, atol=1e-4)
+        shift = found.intercept - oracle.intercept_  # a constant for all classes changes nothing
+        np.testing.assert_allclose(shift - shift.mean(), 0, atol=1e-4)
+
+
+def test_slopes_of_the_logistic_loss_are_those_of_differences(rng):
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 3, 40)
+    problem = LogisticProblem.of(X, y, 3, rng.random(40) + 0.1)
+    flat = rng.standard_normal(12)
+
+    def loss(values):
+        return problem.loss_and_slopes(values[:9].reshape(3, 3), values[9:], 0.3)[0]
+
+    _, of_W, of_b = problem.loss_and_slopes(flat[:9].reshape(3, 3), flat[9:], 0.3)
+    np.testing.assert_allclose(np.append(of_W, of_b), approx_fprime(flat, loss, 1e-7), atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

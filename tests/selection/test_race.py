@@ -29,12 +29,22 @@ from hubless.movers import (
     Steer,
     Whiten,
 )
-from hubless.selection import race
-from hubless.selection.candidates import balanced, movers_in_parts, name, simple_movers, steered
-from hubless.selection.folds import NEIGHBORS
-from hubless.selection.race import CrossValidation, Race, Trial
+from hubless.selection import race, validation
+from hubless.selection.candidates import (
+    PENALTIES,
+    STRENGTHS,
+    balanced,
+    movers_in_parts,
+    name,
+    simple_movers,
+    steered,
+)
+from hubless.selection.folds import NEIGHBORS, folds
+from hubless.selection.race import Race
+from hubless.selection.trial import Trial
+from hubless.selection.validation import CrossValidation
 from hubless.solve import Penalty
-from hubless.targets import Labeled
+from hubless.targets import Labeled, labeled_objects
 from tests import reference
 
 FEW = [Stay(), Scale(0.5), Shrink(0.4), Chain([Whiten(0.3), Shrink(0.7)]), Balance(0.6), Steer(1.5)]
@@ -75,7 +85,8 @@ def short_rounds(monkeypatch):
     """A race in which 40 queries are many."""
     monkeypatch.setattr(race, "FIRST_ROUND", 40)
     monkeypatch.setattr(race, "LAST_ROUND", 120)
-    monkeypatch.setattr(race, "EARLIEST", 10)
+    monkeypatch.setattr("hubless.selection.trial.EARLIEST", 10)
+    monkeypatch.setattr(validation, "EARLIEST", 10)
 
 
 def auto(mover="auto", **settings):
@@ -251,7 +262,39 @@ def test_the_best_are_extended_by_balance_and_steer(overlapping, races):
     assert any("Balance" in kind for kind in kinds)
     assert any(kind[-2:] == ("Balance", "Steer") or kind[-1:] == ("Steer",) for kind in kinds)
     assert [name(mover) for mover in balanced(Stay())] == ["Balance(strength=0.3)", "Balance(strength=0.6)"]
-    assert name(steered(Chain([Whiten(), Shrink()]))[0]) == "Whiten() + Shrink() + Steer(strength=0.5)"
+    found = [name(mover) for mover in steered(Chain([Whiten(), Shrink()]))]
+    assert "Whiten() + Shrink() + Steer(strength=0.04)" in found
+    assert len(set(found)) == len(PENALTIES) * len(STRENGTHS)
+    assert steered(Chain([Shrink(), Steer()])) == []
+
+
+def test_few_objects_per_class_are_not_steered(rng, races):
+    y = np.repeat(np.arange(20), 19)
+    auto().fit(rng.standard_normal((380, 3)) + y[:, None], y)
+    assert not any(isinstance(step, Steer) for trial in races[0].trials for step in trial.steps)
+
+
+@pytest.mark.parametrize("before", [Stay(), Shrink(0.4), Chain([Whiten(0.3), Shrink(0.7), Balance(0.5)])])
+def test_settings_of_steer_that_share_a_search_answer_as_each_alone(overlapping, asarray, before):
+    """Also in blocks of a few queries, and with more neighbours than a class has objects."""
+    X, y = overlapping
+    keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:9]])
+    X, y = X[keep], y[keep]
+    labeled = labeled_objects(asarray(X), asarray(y), None, None, 1)
+    movers = steered(before)[::3]
+
+    def trials_of(extend):
+        parts = folds(y, np.arange(len(y)), 3, 0)
+        shared = CrossValidation(labeled, 3, parts, (1, 3, 12))
+        trials = [shared.new_trial(mover, i) for i, mover in enumerate(movers)]
+        extend(shared, trials)
+        return [trial.correct for trial in trials]
+
+    together = trials_of(lambda shared, trials: shared.extend_steered(trials, 70))
+    alone = trials_of(lambda shared, trials: [shared.extend(trial, 70) for trial in trials])
+    np.testing.assert_array_equal(together, alone)
+    assert np.shape(together) == (len(movers), 70, 3)
+    assert len(np.unique(np.mean(together, axis=1))) > 2  # the settings differ
 
 
 # --- giving up and running out of time ----------------------------------------------------------------------
@@ -350,7 +393,7 @@ def test_the_seed_decides(overlapping):
 @pytest.mark.parametrize("cached", [0, 1])
 def test_the_cache_changes_nothing(overlapping, monkeypatch, cached):
     truth = auto().fit(*overlapping)
-    monkeypatch.setattr(race, "CACHED", cached)
+    monkeypatch.setattr(validation, "CACHED", cached)
     pd.testing.assert_frame_equal(without_seconds(auto().fit(*overlapping)), without_seconds(truth))
 
 

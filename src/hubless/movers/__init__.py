@@ -11,6 +11,7 @@ from .ridge import *
 from .label_ridge import *
 from .metrics import *
 from .bias import *
+from .steer import *
 from .regressors import *
 from .chain import *
 

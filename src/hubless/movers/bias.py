@@ -1,4 +1,4 @@
-"""Movers that change how often an object is a neighbour at all: a bias per object, in one more column."""
+"""Balance: a handicap for objects in crowded places, in one more column."""
 
 from functools import partial
 from typing import ClassVar
@@ -8,14 +8,12 @@ import numpy as np
 
 from ..arrays import Array, convert, namespace
 from ..arrays.inputs import check_count, check_positive
-from ..moments import scatter
-from ..neighbors.ranking import drop_self, squared_distances
+from ..neighbors.ranking import drop_self
 from ..neighbors.search import search
-from ..targets import first_targets, pairs
 from .mover import Mover
-from .points import Points, class_means, squared_norms, weighted_mean
+from .points import Points
 
-__all__ = ["Balance", "Steer"]
+__all__ = ["Balance"]
 
 QUANTILE = 0.99  # of r: an outlier far from everything would widen the column for all
 
@@ -93,84 +91,3 @@ class Balance(Mover):
             numbers = xp.reshape(xp.take(chosen, xp.reshape(index, (-1,))), index.shape)
             distances = drop_self(xp, distances, numbers, rows)
         return xp.mean(xp.astype(distances, xp.float64) ** 2, axis=1)
-
-
-# ŷ_c(x) = π_c + w_cᵀ(x − μ) with w_c = (T + λI)⁻¹ n_c (m_c − μ): ridge regression of the indicator of c.
-# ‖x − z‖² − 2s ŷ_y(x) = ‖x − z'‖² + b with z' = z + s w_y and b = −2s w_yᵀ(z − μ) − s²‖w_y‖² − 2s π_y
-class Steer(Mover):
-    """Add what a ridge classifier predicts: ‖x − z‖² − c u ŷ_y(x), with ŷ_y(x) its score for the class of z.
-
-    Good for classes that differ in directions of little variance, such as those of text: a linear classifier
-    sees them and distances do not. Where classes have no simple shape, it is the other way round. z moves
-    along the weights w_y of its class, the same way for all objects of the class.
-
-    Parameters
-    ----------
-    strength : float, default=1.0
-        c, without a unit: it multiplies u, the mean squared distance of an object to its nearest of the
-        same class.
-    alpha : float, default=0.1
-        λ of the classifier, in units of the mean eigenvalue of the scatter T of the objects.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_classes, d), intercept_ : array of shape (n_classes,)
-        w_c and π_c.
-    mean_ : array of shape (d,)
-    shift_ : float
-        s = c u / 2.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from hubless import MoveLabeledClassifier
-    >>> from hubless.movers import Steer
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = MoveLabeledClassifier(mover=Steer()).fit(X[::2], y[::2])
-    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
-    True
-    """
-
-    _checks: ClassVar = {"strength": partial(check_positive, or_zero=True), "alpha": check_positive}
-    _adds_column = True
-    _learned: ClassVar = {"coef_": "cd", "intercept_": "c", "mean_": "d", "shift_": "number"}
-
-    def __init__(self, strength: float = 1.0, alpha: float = 0.1) -> None:
-        self.strength = strength
-        self.alpha = alpha
-
-    def _n_targets(self) -> int:
-        return 1
-
-    def _estimate(self, points: Points) -> None:
-        X, weights = points.X, points.weights
-        xp = namespace(X)
-        self.mean_ = weighted_mean(X, weights)
-        means, totals = class_means(X, points.codes, points.n_classes, weights)
-        T = scatter(X, self.mean_, weights)
-        d = T.shape[0]
-        alpha = float(self.alpha) * float(xp.linalg.trace(T)) / d
-        ridge = (alpha or 1.0) * xp.eye(d, dtype=T.dtype, device=compat.device(T))
-        self.coef_ = xp.linalg.solve(T + ridge, (totals[:, None] * (means - self.mean_)).T).T
-        self.intercept_ = totals / xp.sum(totals)
-        self.shift_ = 0.5 * float(self.strength) * _target_spread(points, self.mean_)
-
-    def _apply(self, points: Points) -> Points:
-        xp, Z = namespace(points.Z), points.Z
-        step = xp.take(self.shift_ * self.coef_, points.codes, axis=0)  # s w_y
-        centred = xp.astype(Z, xp.float64) - self.mean_
-        bias = -2 * xp.vecdot(step, centred, axis=-1) - xp.vecdot(step, step, axis=-1)
-        bias = bias - 2 * self.shift_ * xp.take(self.intercept_, points.codes)
-        return points._replace(Z=Z + xp.astype(step, Z.dtype)).with_bias(bias)
-
-
-# u = mean_i ‖x_i − x_t(i)‖² over the objects that have a target t(i)
-def _target_spread(points: Points, mean: Array) -> float:
-    """Return u, or the mean squared distance to μ where every object is alone or has a duplicate."""
-    xp, X = namespace(points.X), points.X
-    source, target = pairs(first_targets(points.targets, 1))
-    total = float(xp.sum(squared_distances(X, X, source, target))) if source.shape[0] else 0.0
-    near = total / max(source.shape[0], 1)
-    wide = float(xp.mean(squared_norms(X - xp.astype(mean, X.dtype))))
-    return near if near > 1e-12 * wide else wide

@@ -21,7 +21,8 @@ ROWS = 8192  # rows lifted to float64 at once
 class Points(NamedTuple):
     """Labeled objects before and after a move.
 
-    Queries are compared with Z by ‖L'x − z‖² + bias, where L' is the transpose of L, or the identity.
+    Queries are compared with Z by ‖L'x − z‖² + bias − 2 pushᵀ(x − μ), where L' is the transpose of L, or the
+    identity, and μ the mean of the objects.
     """
 
     X: Array  # (n, r): where the objects were, in the space of the comparison; they represent queries
@@ -32,16 +33,22 @@ class Points(NamedTuple):
     targets: Array | None = None  # (n, width): nearest same-class objects, in the space of the input
     bias: Array | None = None  # (n,), float64, of squared distances
     L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
+    inputs: Array | None = None  # (n, d): where the objects were, in the space of the queries
+    push: Array | None = None  # (n, d), float64: a direction that queries are preferred in
 
     @staticmethod
     def of(labeled: Labeled, n_classes: int) -> "Points":
         """Return objects that have not moved yet."""
         X, codes, weights, targets = labeled
-        return Points(X, X, codes, n_classes, weights, targets)
+        return Points(X, X, codes, n_classes, weights, targets, inputs=X)
 
     def with_bias(self, bias: Array) -> "Points":
         """Return the same points with this bias added."""
         return self._replace(bias=bias if self.bias is None else self.bias + bias)
+
+    def with_push(self, push: Array) -> "Points":
+        """Return the same points with this push added."""
+        return self._replace(push=push if self.push is None else self.push + push)
 
     def rows_of(self, by_class: Array) -> Array:
         """Return the row of each object's class, in the precision of Z; shapes (n_classes, r) → (n, r)."""
@@ -87,6 +94,20 @@ def class_means(X: Array, codes: Array, n_classes: int, weights: Array | None = 
     return xp.where(has_objects[:, None], means, xp.sum(sums, axis=0) / xp.sum(totals)), totals
 
 
+# u = Σ w ‖x − μ‖² / Σ w
+def mean_square(X: Array, weights: Array | None = None) -> float:
+    """Return the mean squared distance of the rows of X to their mean."""
+    xp, w = namespace(X), as_weights(X, weights)
+    return float(xp.sum(w * squared_norms(centred(X, weighted_mean(X, weights)))) / xp.sum(w))
+
+
+def centred(X: Array, mean: Array) -> Array:
+    """Return X − mean in the precision of X, subtracted in float64: data may lie far from 0."""
+    xp = namespace(X)
+    parts = (xp.astype(X[part, :], xp.float64) - mean for part in blocks(X.shape[0], ROWS))
+    return xp.concat([xp.astype(part, X.dtype) for part in parts])
+
+
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
 def within_scatter(
     X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None
@@ -112,8 +133,8 @@ def squared_norms(X: Array) -> Array:
 class QuerySpace(NamedTuple):
     """What brings moved points back to the space of the queries, where ‖x − z'‖² orders them as they compare.
 
-    Some movers compare by ‖L'x − z‖² + b instead of ‖x − z‖². The stored side can carry that alone, in one
-    more column in which queries have a 0, so queries do not change.
+    Some movers compare by ‖L'x − z‖² + b − 2 pᵀ(x − μ) instead of ‖x − z‖². The stored side can carry that
+    alone, in one more column in which queries have a 0, so queries do not change.
     """
 
     mean: Array  # (d,), float64
@@ -124,7 +145,7 @@ class QuerySpace(NamedTuple):
 # With P = z − L'μ, t > 0 and z' = μ + t L P:
 #   t (‖L'x − z‖² + b) = ‖x − z'‖² + b' + (what is the same for every z),   b' = t (‖P‖² + b) − t² ‖LP‖²
 # and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the slope of ‖P‖² + b over ‖LP‖²
-# leaves to the column what the norms of the moved objects do not show.
+# leaves to the column what the norms of the moved objects do not show. A push p moves z' by t p (`_pushed`).
 def to_query_space(
     points: Points, space: QuerySpace | None, mean: Array | None = None
 ) -> tuple[Array, QuerySpace]:
@@ -145,6 +166,8 @@ def to_query_space(
         if space is None:
             gain = _slope(xp, heights, squares, 100 * float(xp.finfo(Z.dtype).eps))
         Z, bias = centre + gain * back, gain * heights - gain**2 * squares
+    if points.push is not None:
+        Z, bias = _pushed(Z, bias, gain * points.push, mean)
     if bias is None:
         return Z, QuerySpace(mean, gain) if space is None else space
     if space is None:
@@ -152,6 +175,14 @@ def to_query_space(
     column = xp.sqrt(xp.clip(bias - space.floor, min=0.0))
     check_squares(float(xp.sum(column)))
     return xp.concat([Z, xp.astype(column, Z.dtype)[:, None]], axis=1), space
+
+
+# ‖x − z‖² + b − 2 pᵀ(x − μ) = ‖x − (z + p)‖² + b − 2 pᵀ(z − μ) − ‖p‖²
+def _pushed(Z: Array, bias: Array | None, push: Array, mean: Any) -> tuple[Array, Array]:
+    """Return points moved by their push, and the bias that this needs."""
+    xp = namespace(Z)
+    change = -2 * xp.vecdot(push, xp.astype(Z, xp.float64) - mean, axis=-1) - xp.vecdot(push, push, axis=-1)
+    return Z + xp.astype(push, Z.dtype), change if bias is None else bias + change
 
 
 def as_queries(X: Array, space: QuerySpace) -> Array:

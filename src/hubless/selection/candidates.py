@@ -2,7 +2,7 @@
 
 from inspect import signature
 
-from ..movers import MOVERS, Balance, Chain, Mover, Shrink, Smooth, Stay, Steer, Whiten
+from ..movers import MOVERS, Balance, Chain, Mover, Shrink, Stay, Steer, Whiten
 from ..solve import Penalty
 
 
@@ -11,8 +11,6 @@ def simple_movers() -> list[Mover]:
     return [
         *(kind(**setting) for kind in MOVERS.values() for setting in kind._tried),
         *(Chain([Whiten(alpha), Shrink(step)]) for alpha in (0.01, 0.3, 3.0) for step in (0.4, 0.7, 0.9)),
-        Chain([Balance(0.5), Steer(1.0)]),  # two that are good together where neither is alone
-        Chain([Smooth(2), Balance(0.4), Steer(1.0)]),
     ]
 
 
@@ -33,11 +31,15 @@ def balanced(mover: Mover) -> list[Mover]:
     return [_then(mover, Balance(strength)) for strength in (0.3, 0.6)]
 
 
+PENALTIES, STRENGTHS = (1e-2, 1e-3, 1e-4), (0.01, 0.02, 0.04, 0.08, 0.15, 0.3)  # of Steer that are tried
+MIN_OBJECTS = 20  # per class on average, below which logistic regression costs much and gains little
+
+
 def steered(mover: Mover) -> list[Mover]:
-    """Return a mover followed by Steer, which replaces the one that it has."""
-    before = Chain([step for step in steps(mover) if not isinstance(step, Steer)])
-    settings = ((0.5, 0.1), (1.5, 0.1), (1.5, 0.01), (5.0, 0.01))
-    return [_then(before, Steer(strength, alpha)) for strength, alpha in settings]
+    """Return a mover followed by Steer, in all settings that are tried, unless it ends with Steer already."""
+    if any(isinstance(step, Steer) for step in steps(mover)):
+        return []
+    return [_then(mover, Steer(strength, alpha)) for alpha in PENALTIES for strength in STRENGTHS]
 
 
 def _then(mover: Mover, last: Mover) -> Mover:

@@ -7,7 +7,8 @@ import numpy as np
 from ..movers import MoveLabeled
 from .candidates import name
 from .folds import share_error, tried_row
-from .race import TO_MOVE, Race, Trial
+from .race import TO_MOVE, Race
+from .trial import Trial
 
 
 def table(race: Race, choice: Trial) -> dict[str, np.ndarray]:
@@ -73,9 +74,10 @@ def _against_best(race: Race, choice: Trial) -> str:
         return "It is the most accurate; no simpler setting is within one standard error of it."
     behind, error = choice.behind(best)
     near = "one standard error" if choice.steps else f"{TO_MOVE:g} standard errors"
+    more = f"{behind:.2%} more" if behind >= 0.00005 else "as many"
     return (
         f"It is the simplest setting within {near} (one is {error:.2%}) of the most accurate, "
-        f"{name(best.mover)}, which answers {behind:.2%} more."
+        f"{name(best.mover)}, which answers {more}."
     )
 
 

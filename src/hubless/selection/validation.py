@@ -1,0 +1,154 @@
+"""Where a race tries its settings: folds of labeled objects, whose work the settings share."""
+
+import math
+from dataclasses import dataclass, field
+from itertools import groupby
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..arrays import Array, convert, to_numpy
+from ..movers import Mover, Steer
+from ..movers.log_odds import LogisticProblem, LogOdds, log_odds
+from ..movers.points import Points, QuerySpace, as_queries, mean_square, to_query_space, weighted_mean
+from ..targets import Labeled
+from .folds import predict_by_ks, training_part
+from .steering import as_compared, nearest_of_each_class, query_blocks, steered_classes
+from .trial import EARLIEST, Trial
+
+CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
+
+
+STEPS = 40  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
+
+
+@dataclass
+class SharedOdds:
+    """Logistic regressions of one fold, from the largest penalty to the smallest."""
+
+    problem: LogisticProblem
+    solved: dict[float, LogOdds] = field(default_factory=dict)  # by penalty
+
+    def at(self, alpha: float) -> LogOdds:
+        """Return the log-odds for a penalty, starting from those of the next larger one."""
+        if alpha not in self.solved:
+            start = self.solved[min(self.solved)] if self.solved else None
+            self.solved[alpha] = self.problem.solve(alpha, start, max_iter=STEPS)
+        return self.solved[alpha]
+
+
+def is_logistic(step: Mover) -> bool:
+    """Return whether a mover is Steer by logistic regression."""
+    return isinstance(step, Steer) and step.classifier == "logistic"
+
+
+@dataclass
+class CrossValidation:
+    """Folds of labeled objects, and the queries in the order in which every setting answers them."""
+
+    labeled: Labeled
+    n_classes: int
+    folds: list[tuple[np.ndarray, np.ndarray]]
+    ks: tuple[int, ...]
+    by_distance: bool = False
+    given_targets: bool = False
+
+    def __post_init__(self) -> None:
+        order, weights = np.concatenate([test for _, test in self.folds]), self.labeled.weights
+        self.n_queries = len(order)
+        self.query_weights = np.ones(len(order)) if weights is None else to_numpy(weights)[order]
+        self.unmoved: dict[int, Points] = {}  # by fold
+        self.odds: dict[int, SharedOdds] = {}  # by fold
+        self.cache: dict[tuple[Any, ...], Points] = {}  # moved points by fold and movers
+
+    def new_trial(self, mover: Mover, number: int) -> Trial:
+        """Return a setting that has answered no query yet."""
+        none = np.zeros((0, len(self.ks)), dtype=bool)
+        return Trial(mover, number, self.ks, self.query_weights, none)
+
+    def extend(self, trial: Trial, n_queries: int, leader: Trial | None = None) -> None:
+        """Continue a trial until it has answered n queries, or is far behind the leader."""
+        start, first = perf_counter(), 0
+        for i, (_, test) in enumerate(self.folds):
+            done, wanted = (min(max(m - first, 0), len(test)) for m in (trial.n_queries, n_queries))
+            if wanted > done and not trial.is_far_behind(leader):
+                try:
+                    points = self._moved(trial, len(trial.steps), i)
+                    mean = weighted_mean(self._start(i).X, points.weights)
+                    moved, space = to_query_space(points, None, mean)
+                except ValueError as error:  # for example, no two objects of a class are in this fold
+                    trial.error, trial.score = str(error), -np.inf
+                    break
+                pause = min(done + EARLIEST, wanted)
+                for part in (test[done:pause], test[pause:wanted]):
+                    if len(part) and not trial.is_far_behind(leader):
+                        trial.add(self._answer(moved, space, points, part))
+            first += len(test)
+        trial.seconds += perf_counter() - start
+
+    def extend_steered(self, trials: list[Trial], n_queries: int) -> None:
+        """Let trials that differ in their Steer alone answer n queries, from one search for all of them."""
+        start, first, k = perf_counter(), 0, max(self.ks)
+        for i, (_, test) in enumerate(self.folds):
+            wanted = test[: min(max(n_queries - first, 0), len(test))]
+            first += len(test)
+            if len(wanted):
+                points = self._moved(trials[0], len(trials[0].steps) - 1, i)
+                for part in query_blocks(len(wanted), points, k):
+                    self._answer_steered(trials, points, i, wanted[part])
+        for trial in trials:
+            trial.seconds += (perf_counter() - start) / len(trials)
+
+    def _answer_steered(self, trials: list[Trial], points: Points, fold: int, test: np.ndarray) -> None:
+        held_out = self.labeled.take(convert(test, self.labeled.X))
+        near = nearest_of_each_class(as_compared(held_out.X, points), points, max(self.ks))
+        unit = mean_square(points.X, points.weights)
+        for alpha, alike in groupby(trials, key=lambda trial: trial.steps[-1].alpha):
+            scores = log_odds(self._log_odds(fold, alpha), held_out.X)
+            for trial in alike:
+                predicted = steered_classes(near, scores, trial.steps[-1].strength * unit, self.ks)
+                trial.add(np.stack([to_numpy(classes == held_out.codes) for classes in predicted], axis=1))
+
+    def _log_odds(self, fold: int, alpha: float) -> LogOdds:
+        """Return the logistic regression of a fold, which all settings share."""
+        if fold not in self.odds:
+            points = self._start(fold)
+            self.odds[fold] = SharedOdds(
+                LogisticProblem.of(points.X, points.codes, points.n_classes, points.weights)
+            )
+        return self.odds[fold].at(alpha)
+
+    def _moved(self, trial: Trial, n_steps: int, fold: int) -> Points:
+        """Return the objects of a fold after n steps; chains that begin alike learn their beginning once."""
+        if n_steps == 0:
+            return self._start(fold)
+        key = (fold, *trial.keys[:n_steps])
+        points = self.cache.pop(key, None)
+        if points is None:
+            before, step = self._moved(trial, n_steps - 1, fold), clone(trial.steps[n_steps - 1])
+            points = self._steer(step, before, fold) if is_logistic(step) else step._learn(before)
+        self.cache[key] = points  # the last one used goes last
+        while sum(2 * math.prod(kept.Z.shape) for kept in self.cache.values()) > CACHED:
+            self.cache.pop(next(iter(self.cache)))
+        return points
+
+    def _steer(self, step: Steer, before: Points, fold: int) -> Points:
+        step._take(self._log_odds(fold, step.alpha), mean_square(before.X, before.weights))
+        return step._apply(before)
+
+    def _answer(self, moved: Array, space: QuerySpace, points: Points, test: np.ndarray) -> np.ndarray:
+        """Return whether each query gets its class, for each k; shape (queries, ks)."""
+        held_out = self.labeled.take(convert(test, self.labeled.X))
+        queries = as_queries(held_out.X, space)
+        predicted = predict_by_ks(queries, moved, points.codes, points.weights, self.ks, self.by_distance)
+        return np.stack([to_numpy(classes == held_out.codes) for classes in predicted], axis=1)
+
+    def _start(self, fold: int) -> Points:
+        """Return the objects of a fold before any move, with their targets."""
+        if fold not in self.unmoved:
+            width = self.labeled.targets.shape[1]
+            part = training_part(self.labeled, self.folds[fold][0], width, self.given_targets)
+            self.unmoved[fold] = Points.of(part, self.n_classes)
+        return self.unmoved[fold]
