@@ -98,7 +98,7 @@ class Race:
                     folds.extend(trial, self.first_round, self.leader)
             self.trials += trials
             leader = max(trials, key=lambda trial: trial.score)
-            if self.leader is None or leader.score > self.leader.score:
+            if not leader.error and (self.leader is None or leader.score > self.leader.score):
                 self.leader = leader
 
     def _finalists(self, allow_same_kind: bool) -> list[Trial]:

@@ -8,7 +8,7 @@ import array_api_compat as compat
 
 from ..arrays import Array, convert, namespace
 from ..arrays.library import blocks, smallest, smallest_places
-from ..movers.points import Points, squared_norms
+from ..movers.points import Points, centred, squared_norms, weighted_mean
 from ..neighbors.knn import vote
 
 NUMBERS = 1 << 23  # distances held at once
@@ -20,7 +20,7 @@ def query_blocks(n_queries: int, points: Points, k: int) -> list[slice]:
     return list(blocks(n_queries, max(1, NUMBERS // width)))
 
 
-# ‖x − z‖² + b − ‖x‖² = ‖z‖² + b − 2 xᵀz
+# ‖x − z‖² + b − ‖x‖² = ‖z‖² + b − 2 xᵀz, about the mean of the points: they may lie far from 0
 def nearest_of_each_class(queries: Array, points: Points, k: int) -> Array:
     """Return how far the k nearest points of each class are from queries, which are in the same space.
 
@@ -29,7 +29,8 @@ def nearest_of_each_class(queries: Array, points: Points, k: int) -> Array:
     near : array of shape (queries, c, k)
         Squared distances up to a number per query, ascending, infinite where a class has fewer points.
     """
-    xp, Z = namespace(queries, points.Z), points.Z
+    xp, mean = namespace(queries, points.Z), weighted_mean(points.Z)
+    queries, Z = centred(queries, mean), centred(points.Z, mean)
     order = xp.argsort(points.codes, stable=True)
     heights = squared_norms(Z) if points.bias is None else squared_norms(Z) + points.bias
     heights = xp.astype(heights - xp.min(heights), Z.dtype)

@@ -19,8 +19,6 @@ from .steering import as_compared, nearest_of_each_class, query_blocks, steered_
 from .trial import EARLIEST, Trial
 
 CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
-
-
 STEPS = 40  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
 
 
@@ -94,10 +92,16 @@ class CrossValidation:
         for i, (_, test) in enumerate(self.folds):
             wanted = test[: min(max(n_queries - first, 0), len(test))]
             first += len(test)
-            if len(wanted):
+            if not len(wanted):
+                continue
+            try:
                 points = self._moved(trials[0], len(trials[0].steps) - 1, i)
-                for part in query_blocks(len(wanted), points, k):
-                    self._answer_steered(trials, points, i, wanted[part])
+            except ValueError as error:  # as in `extend`
+                for trial in trials:
+                    trial.error, trial.score = str(error), -np.inf
+                break
+            for part in query_blocks(len(wanted), points, k):
+                self._answer_steered(trials, points, i, wanted[part])
         for trial in trials:
             trial.seconds += (perf_counter() - start) / len(trials)
 
