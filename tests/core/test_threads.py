@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Thread
 
 import array_api_compat as compat
@@ -12,7 +13,15 @@ from threadpoolctl import ThreadpoolController
 
 from hubless.arrays import products
 from hubless.arrays.library import blocks
-from hubless.arrays.products import blas_threads, even_size, limit_blas, map_blocks, map_items, sum_blocks
+from hubless.arrays.products import (
+    blas_threads,
+    even_size,
+    keep_threads,
+    limit_blas,
+    map_blocks,
+    map_items,
+    sum_blocks,
+)
 from hubless.moments import moments_of_targets
 from hubless.neighbors import nearest, ranking, search, within
 from hubless.targets import same_class_targets
@@ -88,6 +97,26 @@ def test_searches_and_sums_on_four_threads_are_those_of_loops(seed, dtype, monke
     np.testing.assert_allclose(moments.K, K, rtol=1e-12)
     assert set(sizes) == {4}
     assert len(sizes) >= 3
+
+
+def test_kept_threads_serve_all_calls_inside(monkeypatch):
+    monkeypatch.setattr(products, "blas_threads", lambda: 2)
+    made, pool = [], products.ThreadPoolExecutor
+    monkeypatch.setattr(products, "ThreadPoolExecutor", lambda size: made.append(pool(size)) or made[-1])
+    with keep_threads(blas=1) as kept:
+        for _ in range(3):
+            assert list(map_items(XP, lambda i: i**2, range(5))) == [0, 1, 4, 9, 16]
+        with keep_threads() as inner:
+            assert inner is kept
+        # a block that is cut into blocks does not wait for the threads that it runs on
+        assert list(map_items(XP, lambda i: list(map_items(XP, abs, [-i, i])), range(9)))[8] == [8, 8]
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(lambda: keep_threads().__enter__()).result() is None
+    assert made == [kept]
+    with pytest.raises(RuntimeError, match="shutdown"):
+        kept.submit(abs, 1)
+    with keep_threads() as new:
+        assert new is not kept
 
 
 def test_blocks_run_at_the_same_time_and_errors_are_raised(monkeypatch):

@@ -165,6 +165,37 @@ def limit_blas(threads: int) -> Iterator[None]:
         _limiting.release()
 
 
+_pools: list[ThreadPoolExecutor] = []  # of the thread that has `_limiting`
+
+
+@contextmanager
+def keep_threads(blas: int | None = None) -> Iterator[ThreadPoolExecutor | None]:
+    """Yield the threads that blocks run on, which calls inside share; None where another thread has them.
+
+    Parameters
+    ----------
+    blas : int, optional
+        Threads of BLAS for each of them; by default they share all. 1 is best for many small products: those
+        of BLAS keep spinning in between.
+    """
+    if not _limiting.acquire(blocking=False):
+        yield None
+        return
+    try:
+        if _pools:
+            yield _pools[-1]
+            return
+        at_once = workers()
+        with _blas().limit(limits=blas or blas_threads() // at_once), ThreadPoolExecutor(at_once) as pool:
+            _pools.append(pool)
+            try:
+                yield pool
+            finally:
+                _pools.pop()
+    finally:
+        _limiting.release()
+
+
 def even_size(n: int, size: int) -> int:
     """Return a size of blocks, at most `size`, that gives all threads equally many blocks of n rows."""
     rounds = -(-n // (size * workers()))
@@ -192,12 +223,8 @@ def map_items(xp: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> 
     (more would need more memory) and share the threads of BLAS. torch spreads every operation itself, and a
     caller that already uses threads is left alone.
     """
-    if not compat.is_numpy_namespace(xp) or len(items) < 2 or not _limiting.acquire(blocking=False):
+    if not compat.is_numpy_namespace(xp) or len(items) < 2:
         yield from map(function, items)
         return
-    try:
-        threads, at_once = blas_threads(), workers()
-        with _blas().limit(limits=threads // at_once), ThreadPoolExecutor(at_once) as pool:
-            yield from pool.map(function, items)
-    finally:
-        _limiting.release()
+    with keep_threads() as pool:
+        yield from map(function, items) if pool is None else pool.map(function, items)

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.optimize
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..arrays.products import affine, rows_at_once, sum_blocks
+from ..arrays.products import affine, keep_threads, rows_at_once, sum_blocks
 from ..moments import as_weights
 from .points import centred, class_means, squared_norms, weighted_mean
 
@@ -107,7 +107,8 @@ class LogisticProblem:
             return loss, to_numpy(xp.concat([of_W, of_b[:, None]], axis=1)).ravel()
 
         options = {"maxiter": max_iter, "gtol": tolerance, "ftol": 1e-10}
-        found = scipy.optimize.minimize(of, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+        with keep_threads(blas=1):
+            found = scipy.optimize.minimize(of, first.ravel(), jac=True, method="L-BFGS-B", options=options)
         best = found.x.reshape(c, d + 1)
         coef, intercept = np.zeros((self.n_classes, d)), np.full(self.n_classes, best[:, d].min())
         coef[self.present], intercept[self.present] = best[:, :d] / self.unit, best[:, d]
