@@ -183,6 +183,7 @@ def test_ctrl_c_stops_jobs(data_dir, tmp_path):
     started = subprocess.Popen(
         [sys.executable, "-m", "hubless", *work],
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -156,7 +156,8 @@ def _start_job() -> None:
     An exception at Ctrl-C could come while the job has the lock of the pool's queue, which would then wait
     for ever.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in the background of a shell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch() -> None:
         parent = parent_process()
