@@ -1,6 +1,8 @@
 """What hubless needs of Dask: arrays in blocks, results joined in a tree, a cluster that may be lost."""
 
 import logging
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -198,6 +200,7 @@ def cluster(address: str | None) -> Iterator[Any]:
 def _connected(distributed: Any, address: str) -> Iterator[Any]:
     """Connect to a running cluster that has workers."""
     try:
+        _wait_for_port(address)
         client = distributed.Client(address, timeout=CONNECT)
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(f"there is no Dask scheduler at {address}: {error}") from error
@@ -209,6 +212,23 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
                 f"the cluster at {address} has no workers; start some: dask worker {address}"
             ) from error
         yield client
+
+
+def _wait_for_port(address: str) -> None:
+    """Wait until something listens at an address: a client that fails to connect cannot be closed cleanly."""
+    addresses = need("distributed.comm.addressing", "dask")
+    scheme, location = addresses.parse_address(address)
+    if scheme not in ("tcp", "tls"):
+        return
+    place, end = addresses.parse_host_port(location), time.monotonic() + CONNECT
+    while True:
+        try:
+            socket.create_connection(place, timeout=CONNECT).close()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def n_rows(X: Any) -> Any:
