@@ -100,20 +100,22 @@ class CrossValidation:
                 for trial in trials:
                     trial.error, trial.score = str(error), -np.inf
                 break
+            unit = mean_square(points.X, points.weights)
             for part in query_blocks(len(wanted), points, k):
-                self._answer_steered(trials, points, i, wanted[part])
+                self._answer_steered(trials, points, unit, i, wanted[part])
         for trial in trials:
             trial.seconds += (perf_counter() - start) / len(trials)
 
-    def _answer_steered(self, trials: list[Trial], points: Points, fold: int, test: np.ndarray) -> None:
+    def _answer_steered(
+        self, trials: list[Trial], points: Points, unit: float, fold: int, test: np.ndarray
+    ) -> None:
         held_out = self.labeled.take(convert(test, self.labeled.X))
         near = nearest_of_each_class(as_compared(held_out.X, points), points, max(self.ks))
-        unit = mean_square(points.X, points.weights)
         for alpha, alike in groupby(trials, key=lambda trial: trial.steps[-1].alpha):
             scores = log_odds(self._log_odds(fold, alpha), held_out.X)
             for trial in alike:
                 predicted = steered_classes(near, scores, trial.steps[-1].strength * unit, self.ks)
-                trial.add(np.stack([to_numpy(classes == held_out.codes) for classes in predicted], axis=1))
+                trial.add(_is_right(predicted, held_out.codes))
 
     def _log_odds(self, fold: int, alpha: float) -> LogOdds:
         """Return the logistic regression of a fold, which all settings share."""
@@ -147,7 +149,7 @@ class CrossValidation:
         held_out = self.labeled.take(convert(test, self.labeled.X))
         queries = as_queries(held_out.X, space)
         predicted = predict_by_ks(queries, moved, points.codes, points.weights, self.ks, self.by_distance)
-        return np.stack([to_numpy(classes == held_out.codes) for classes in predicted], axis=1)
+        return _is_right(predicted, held_out.codes)
 
     def _start(self, fold: int) -> Points:
         """Return the objects of a fold before any move, with their targets."""
@@ -156,3 +158,8 @@ class CrossValidation:
             part = training_part(self.labeled, self.folds[fold][0], width, self.given_targets)
             self.unmoved[fold] = Points.of(part, self.n_classes)
         return self.unmoved[fold]
+
+
+def _is_right(predicted: list[Array], codes: Array) -> np.ndarray:
+    """Return whether each query gets its class, for each k; shape (queries, ks)."""
+    return np.stack([to_numpy(classes == codes) for classes in predicted], axis=1)
