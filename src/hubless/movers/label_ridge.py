@@ -51,7 +51,7 @@ class LabelRidge(Mover):
     _checks: ClassVar = {"alpha": check_alpha, "n_targets": check_count, "keep": check_fraction}
     _learned: ClassVar = {"W_": "dd", "mean_": "d", "means_": "cd", "alpha_": "number"}
     _tried: ClassVar = tuple(
-        {"alpha": alpha, "keep": keep} for keep in (0.85, 1.0) for alpha in relative_penalties(0.5, 2.0)
+        {"alpha": alpha} for alpha in relative_penalties(0.5, 2.0)
     )
     _tried_in_parts: ClassVar = tuple(
         {"alpha": alpha, "keep": keep} for alpha in relative_penalties(0.3, 1.0, 3.0) for keep in (0.85, 1.0)

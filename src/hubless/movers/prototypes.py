@@ -42,7 +42,8 @@ class Scale(Mover):
     _checks: ClassVar = {"g": check_fraction}
     _uses_labels = False
     _learned: ClassVar = {"mean_": "d"}
-    _tried: ClassVar = tuple({"g": g} for g in (0.8, 0.6, 0.4))
+    _tried: ClassVar = ({"g": 0.6},)
+    _tried_in_parts: ClassVar = tuple({"g": g} for g in (0.8, 0.6, 0.4))
 
     def __init__(self, g: float = 0.5) -> None:
         self.g = g
@@ -115,7 +116,8 @@ class Shrink(Mover):
 
     _checks: ClassVar = {"step": check_fraction}
     _learned: ClassVar = {"means_": "cd"}
-    _tried: ClassVar = tuple({"step": step} for step in (0.15, 0.3, 0.5))
+    _tried: ClassVar = ({"step": 0.3}, {"step": 0.6})
+    _tried_in_parts: ClassVar = tuple({"step": step} for step in (0.15, 0.3, 0.5))
 
     def __init__(self, step: float = 0.3) -> None:
         self.step = step
@@ -168,7 +170,7 @@ class Smooth(Mover):
         "step": or_none(check_fraction),
     }
     _learned: ClassVar = {"objects_": "nd", "codes_": "n codes"}
-    _tried: ClassVar = tuple({"n_neighbors": m} for m in (2, 5, 10))
+    _tried: ClassVar = ({"n_neighbors": 5},)
 
     def __init__(self, n_neighbors: int = 4, weights: str = "uniform", step: float | None = None) -> None:
         self.n_neighbors = n_neighbors

@@ -108,7 +108,7 @@ class MoveLabeled(Mover):
     _uses_labels = False
     _learned_types: ClassVar = {**Mover._learned_types, "moments_": Moments}
     _tried: ClassVar = (
-        *({"alpha": alpha} for alpha in solve.relative_penalties(0.3, 1.0, 3.0)),
+        *({"alpha": alpha} for alpha in solve.relative_penalties(0.3, 1.0)),
         *({"alpha": alpha, "n_targets": 10} for alpha in solve.relative_penalties(0.5)),
     )
     _tried_in_parts: ClassVar = tuple(

@@ -2,15 +2,31 @@
 
 from inspect import signature
 
-from ..movers import MOVERS, Balance, Chain, Mover, Shrink, Stay, Steer, Whiten
+from ..movers import MOVERS, Balance, Chain, MoveLabeled, Mover, Shrink, Stay, Steer, Whiten
 from ..solve import Penalty
+
+# Chains that a race starts with. The last one is the paper's map of objects that are near the means of their
+# classes, in the metric of discriminant analysis.
+CHAINS: tuple[tuple[Mover, ...], ...] = (
+    (Whiten(0.3), Shrink(0.7)),
+    (Whiten(3.0), Shrink(0.4)),
+    (Whiten(0.1), Shrink(0.9)),
+    (Whiten(1.0), Shrink(0.9), MoveLabeled(Penalty(0.1, relative=True), 10)),
+)
+# Chains that are followed by Steer: of 51 that were compared, these two made up for all others.
+TO_STEER: tuple[tuple[Mover, ...], ...] = (
+    (Whiten(3.0), Shrink(0.4), Balance(0.3)),
+    (Whiten(0.3), Shrink(0.7)),
+)
+PENALTIES, STRENGTHS = (1e-2, 2e-3, 3e-4), (0.01, 0.02, 0.04, 0.08, 0.15, 0.3)  # of Steer that are tried
+MAX_SCORES = 4_000_000  # objects × classes, above which logistic regression costs more than all the rest
 
 
 def simple_movers() -> list[Mover]:
     """Return what a race starts with, simplest first: settings that each mover names, and a few chains."""
     return [
         *(kind(**setting) for kind in MOVERS.values() for setting in kind._tried),
-        *(Chain([Whiten(alpha), Shrink(step)]) for alpha in (0.01, 0.3, 3.0) for step in (0.4, 0.7, 0.9)),
+        *(Chain(list(movers)) for movers in CHAINS),
     ]
 
 
@@ -31,14 +47,14 @@ def balanced(mover: Mover) -> list[Mover]:
     return [_then(mover, Balance(strength)) for strength in (0.3, 0.6)]
 
 
-PENALTIES, STRENGTHS = (1e-2, 1e-3, 1e-4), (0.01, 0.02, 0.04, 0.08, 0.15, 0.3)  # of Steer that are tried
-MIN_OBJECTS = 20  # per class on average, below which logistic regression costs much and gains little
+def to_steer(best: Mover) -> list[Mover]:
+    """Return the movers to be followed by Steer: two known ones, and the best of a race so far."""
+    known = {name(mover): mover for mover in (*(Chain(list(movers)) for movers in TO_STEER), best)}
+    return [mover for mover in known.values() if not any(isinstance(step, Steer) for step in steps(mover))]
 
 
 def steered(mover: Mover) -> list[Mover]:
-    """Return a mover followed by Steer, in all settings that are tried, unless it ends with Steer already."""
-    if any(isinstance(step, Steer) for step in steps(mover)):
-        return []
+    """Return a mover followed by Steer, in all settings that are tried."""
     return [_then(mover, Steer(strength, alpha)) for alpha in PENALTIES for strength in STRENGTHS]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..movers import MoveLabeled
 from .candidates import name
 from .folds import share_error, tried_row
-from .race import TO_MOVE, Race
+from .race import CAUTION, Race
 from .trial import Trial
 
 
@@ -69,16 +69,19 @@ def explain(race: Race, choice: Trial) -> str:
 
 
 def _against_best(race: Race, choice: Trial) -> str:
-    best = race.best()
-    if choice.number == best.number:
-        return "It is the most accurate; no simpler setting is within one standard error of it."
-    behind, error = choice.behind(best)
-    near = "one standard error" if choice.steps else f"{TO_MOVE:g} standard errors"
-    more = f"{behind:.2%} more" if behind >= 0.00005 else "as many"
-    return (
-        f"It is the simplest setting within {near} (one is {error:.2%}) of the most accurate, "
-        f"{name(best.mover)}, which answers {more}."
-    )
+    best, plain = race.best(), race.plain()
+    if not choice.steps and choice.number != best.number:
+        behind, error = choice.behind(best)
+        return (
+            f"No setting is ahead of it by more than {CAUTION:g} standard errors; the most accurate, "
+            f"{name(best.mover)}, answers {behind:.2%} more, and one standard error is {error:.2%}."
+        )
+    ahead, error = plain.behind(choice)
+    most = "It is the most accurate" if choice.number == best.number else "Its gain is the surest"
+    if choice.number == plain.number:
+        return f"{most}, with a standard error of {choice.score_error():.2%}."
+    than = "not moving at all" if not plain.steps else name(plain.mover)
+    return f"{most}: it answers {ahead:.2%} more than {than} does, with a standard error of {error:.2%}."
 
 
 def _against_rivals(race: Race, choice: Trial) -> list[str]:

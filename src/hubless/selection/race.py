@@ -1,29 +1,29 @@
 """Choose a mover by cross-validation, in one race: many settings on few queries, few settings on many.
 
-    simple movers → the best, each with Balance → the best, each with Steer → finals → one-standard-error rule
+    simple movers → the best, each with Balance → three movers, each with Steer → finals → the surest gain
 
 Every setting answers the same queries in the same order, each query by objects of the other folds, so that
 two settings are compared query by query. A setting that falls far behind is given up. Which queries a setting
 answers depends on the data and the seed alone, not on the speed of the machine, unless a limit of seconds is
-given. Queries are answered fold by fold, and no more than LAST_ROUND of them: where a fold has that many, one
-split decides, which costs a fifth of all folds and whose standard error is that of the queries.
+given. Queries are answered fold by fold, and folds are opened until there are ENOUGH queries: where a fold
+has that many, one split decides, and the standard error of the choice is that of its queries.
 """
 
 from collections.abc import Iterable
 from time import perf_counter
 
 from ..movers import Mover
-from .candidates import MIN_OBJECTS, balanced, simple_movers, steered
-from .folds import TIE
+from ..support.progress import progress_bar
+from .candidates import MAX_SCORES, balanced, name, simple_movers, steered, to_steer
 from .trial import Trial
 from .validation import CrossValidation
 
 MAX_NEIGHBORS = 30  # the largest k that is tried
 FIRST_ROUND = 1000  # queries of the first comparison
-LAST_ROUND = 4000  # queries of the last one
-EXTENDED = 3  # settings that are extended by Balance; one more goes to the finals
-STEERED = 4  # settings that are extended by Steer
-TO_MOVE = 2.0  # standard errors by which the best must be ahead of Stay
+ENOUGH = 1500  # queries after which no other fold is opened
+LAST_ROUND = 4000  # queries of the last comparison, at most
+EXTENDED = 2  # settings that are extended by Balance; one more goes to the finals
+CAUTION = 1.5  # standard errors by which a gain over not moving is discounted
 
 
 class Race:
@@ -51,19 +51,21 @@ class Race:
         n = self.folds.n_queries
         if n == 0:
             raise ValueError("every test part of cv is empty: there is no query to compare movers by.")
-        final, few = min(LAST_ROUND, n), -(-3 * n // 5)  # with few objects, three of five folds
-        self.first_round = self.compared = min(FIRST_ROUND, few)
-        self._try(movers or simple_movers())
-        if not movers:
-            best = _best_of_each_kind(self.trials, EXTENDED)
-            self._try([new for trial in best for new in balanced(trial.mover)])
-            self._try_steered(_best_of_each_kind(self.trials, STEERED))
-        for trial in self._finalists(allow_same_kind=bool(movers)):
-            if self.is_out_of_time():
-                break
-            self.folds.extend(trial, final)
-        else:
-            self.compared = final
+        final = min(self.folds.queries_of_folds(ENOUGH), LAST_ROUND)
+        self.first_round = self.compared = min(FIRST_ROUND, -(-3 * final // 5))
+        first = movers or simple_movers()
+        with progress_bar(None, desc="movers", unit="") as self.bar:
+            self._try(first)
+            if not movers:
+                best = _best_of_each_kind(self.trials, EXTENDED)
+                self._try([new for trial in best for new in balanced(trial.mover)])
+                self._try_steered(final)
+            for trial in self._finalists(allow_same_kind=bool(movers)):
+                if self.is_out_of_time():
+                    break
+                self.folds.extend(trial, final)
+            else:
+                self.compared = final
         return self.choice()
 
     def _try(self, movers: Iterable[Mover]) -> None:
@@ -75,56 +77,68 @@ class Race:
                 continue
             trial = self.folds.new_trial(mover, len(self.trials))
             self.folds.extend(trial, self.first_round, self.leader)
-            self.trials.append(trial)
-            # one that was given up may score as high as the leader, by fewer queries
-            if trial.error or trial.is_far_behind(self.leader):
-                continue
-            if self.leader is None or trial.score > self.leader.score:
-                self.leader = trial
+            self._keep([trial])
 
-    def _try_steered(self, best: list[Trial]) -> None:
-        """Try the best settings so far with Steer, all of its settings at once."""
+    def _try_steered(self, n_queries: int) -> None:
+        """Try Steer in all its settings behind a few movers, by one neighbour, then the best by every k."""
         folds = self.folds
-        if not self.lift or folds.labeled.X.shape[0] < MIN_OBJECTS * folds.n_classes:
+        if not self.lift or self.leader is None or folds.labeled.X.shape[0] * folds.n_classes > MAX_SCORES:
             return
-        for base in best:
+        tried: list[Trial] = []
+        for base in to_steer(self.leader.mover):
             if self.is_out_of_time():
                 return
-            trials = [folds.new_trial(m, len(self.trials) + i) for i, m in enumerate(steered(base.mover))]
-            if folds.labeled.weights is None:
-                folds.extend_steered(trials, self.first_round)
-            else:  # votes are weighted, and go by object
-                for trial in trials:
-                    folds.extend(trial, self.first_round, self.leader)
-            self.trials += trials
-            leader = max(trials, key=lambda trial: trial.score)
-            if not leader.error and (self.leader is None or leader.score > self.leader.score):
-                self.leader = leader
+            movers = steered(base)
+            trials = [folds.new_trial(mover, len(self.trials) + i, ks=(1,)) for i, mover in enumerate(movers)]
+            folds.extend_steered(trials, n_queries)
+            self._keep(trials)
+            tried += [trial for trial in trials if not trial.error]
+        if tried and not self.is_out_of_time():
+            best = max(tried, key=lambda trial: (trial.score, -trial.number))
+            again = folds.new_trial(best.mover, best.number)
+            folds.extend(again, n_queries)
+            again.seconds += best.seconds
+            self.trials[best.number] = again
+
+    def _keep(self, trials: list[Trial]) -> None:
+        """Add trials, and look for a new leader among them."""
+        self.trials += trials
+        for trial in trials:
+            # one that was given up may score as high as the leader, by fewer queries
+            if not trial.error and not trial.is_far_behind(self.leader):
+                if self.leader is None or trial.score > self.leader.score:
+                    self.leader = trial
+        self.bar.update(len(trials))
+        if self.leader is not None:
+            self.bar.set_postfix_str(f"best: {name(self.leader.mover)}, {self.leader.score:.1%} right")
 
     def _finalists(self, allow_same_kind: bool) -> list[Trial]:
         """Return the best settings, and the best of each number of steps, down to not moving at all."""
         ranked = sorted(self.trials, key=lambda trial: (-trial.score, trial.number))
+        ranked = [trial for trial in ranked if not trial.error]
         best = ranked[: EXTENDED + 1] if allow_same_kind else _best_of_each_kind(ranked, EXTENDED + 1)
-        by_steps: dict[int, Trial] = {}
-        for trial in ranked:
-            by_steps.setdefault(len(trial.steps), trial)
-        chosen = {trial.number: trial for trial in (*best, *by_steps.values())}
-        learned = [chosen[number] for number in sorted(chosen) if not chosen[number].error]
-        if allow_same_kind or self.leader is None:
-            return [trial for trial in learned if not trial.is_far_behind(self.leader)]
-        return [trial for trial in learned if _is_near(trial, self.leader, TO_MOVE)]
+        plain = [trial for trial in ranked if not trial.steps][:1]
+        chosen = {trial.number: trial for trial in (*best, *plain)}
+        return [chosen[number] for number in sorted(chosen) if not chosen[number].is_far_behind(self.leader)]
 
+    # score − CAUTION · (standard error of the gain over not moving)
     def choice(self) -> Trial:
-        """Return the simplest of the settings that are within one standard error of the best.
+        """Return the setting whose score is the highest after its gain over not moving is discounted.
 
-        It is Stay, where that was tried, unless the best is ahead of it by more than TO_MOVE standard errors:
-        the best of many settings is often ahead by one by chance.
+        The best of many settings is often ahead by chance, the more so the fewer queries there are. Where
+        not moving was not tried, the gain is that over the simplest setting. Of equal ones, the simplest.
         """
-        last, best = self.compared_trials(), self.best()
-        near = [trial for trial in last if _is_near(trial, best, 1.0 if trial.steps else TO_MOVE)]
-        return min(
-            near, key=lambda trial: (len(trial.steps), trial.mover._adds_column, -trial.score, trial.number)
-        )
+        last, plain = self.compared_trials(), self.plain()
+
+        def surest(trial: Trial) -> tuple[float, ...]:
+            _, error = trial.behind(plain)
+            return (round(trial.score - CAUTION * error, 12), *(-value for value in _simplicity(trial)))
+
+        return max(last, key=surest)
+
+    def plain(self) -> Trial:
+        """Return the setting that gains are measured over: the simplest, which is not moving where tried."""
+        return min((trial for trial in self.trials if not trial.error), key=_simplicity)
 
     def best(self) -> Trial:
         """Return the most accurate of the last comparison."""
@@ -141,9 +155,9 @@ class Race:
         return [trial.first(enough) for trial in learned if trial.n_queries >= enough]
 
 
-def _is_near(trial: Trial, best: Trial, n_errors: float) -> bool:
-    behind, error = trial.behind(best)
-    return behind <= n_errors * error + TIE
+def _simplicity(trial: Trial) -> tuple[float, ...]:
+    """Return a key by which simpler settings come first: fewer steps, no column, tried earlier."""
+    return len(trial.steps), trial.mover._adds_column, trial.number
 
 
 def _best_of_each_kind(trials: list[Trial], most: int) -> list[Trial]:

@@ -64,6 +64,10 @@ class Trial:
         apart = other.correct[:m, other.column].astype(float) - self.correct[:m, self.column]
         return mean_and_error(apart, self.weights[:m])
 
+    def score_error(self) -> float:
+        """Return the standard error of its score."""
+        return mean_and_error(self.correct[:, self.column].astype(float), self.weights[: self.n_queries])[1]
+
     def is_far_behind(self, leader: "Trial | None") -> bool:
         """Return whether it has answered enough queries to say that it will not catch up."""
         if leader is None or self.n_queries < max(1, min(EARLIEST, leader.n_queries // 3)):

@@ -15,11 +15,11 @@ from ..movers.log_odds import LogisticProblem, LogOdds, log_odds
 from ..movers.points import Points, QuerySpace, as_queries, mean_square, to_query_space, weighted_mean
 from ..targets import Labeled
 from .folds import predict_by_ks, training_part
-from .steering import as_compared, nearest_of_each_class, query_blocks, steered_classes
+from .steering import as_compared, nearest_of_each_class, steered_classes
 from .trial import EARLIEST, Trial
 
 CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
-STEPS = 40  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
+STEPS = 15  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
 
 
 @dataclass
@@ -61,10 +61,15 @@ class CrossValidation:
         self.odds: dict[int, SharedOdds] = {}  # by fold
         self.cache: dict[tuple[Any, ...], Points] = {}  # moved points by fold and movers
 
-    def new_trial(self, mover: Mover, number: int) -> Trial:
+    def queries_of_folds(self, enough: int) -> int:
+        """Return how many queries the first folds have, as many folds as it takes to have enough."""
+        counts = np.cumsum([len(test) for _, test in self.folds])
+        return int(counts[min(np.searchsorted(counts, enough), len(counts) - 1)])
+
+    def new_trial(self, mover: Mover, number: int, ks: tuple[int, ...] | None = None) -> Trial:
         """Return a setting that has answered no query yet."""
-        none = np.zeros((0, len(self.ks)), dtype=bool)
-        return Trial(mover, number, self.ks, self.query_weights, none)
+        ks = ks or self.ks
+        return Trial(mover, number, ks, self.query_weights, np.zeros((0, len(ks)), dtype=bool))
 
     def extend(self, trial: Trial, n_queries: int, leader: Trial | None = None) -> None:
         """Continue a trial until it has answered n queries, or is far behind the leader."""
@@ -87,8 +92,8 @@ class CrossValidation:
         trial.seconds += perf_counter() - start
 
     def extend_steered(self, trials: list[Trial], n_queries: int) -> None:
-        """Let trials that differ in their Steer alone answer n queries, from one search for all of them."""
-        start, first, k = perf_counter(), 0, max(self.ks)
+        """Let trials that differ in their Steer alone answer n queries by one neighbour, from one search."""
+        start, first = perf_counter(), 0
         for i, (_, test) in enumerate(self.folds):
             wanted = test[: min(max(n_queries - first, 0), len(test))]
             first += len(test)
@@ -100,22 +105,18 @@ class CrossValidation:
                 for trial in trials:
                     trial.error, trial.score = str(error), -np.inf
                 break
-            unit = mean_square(points.X, points.weights)
-            for part in query_blocks(len(wanted), points, k):
-                self._answer_steered(trials, points, unit, i, wanted[part])
+            self._answer_steered(trials, points, i, wanted)
         for trial in trials:
             trial.seconds += (perf_counter() - start) / len(trials)
 
-    def _answer_steered(
-        self, trials: list[Trial], points: Points, unit: float, fold: int, test: np.ndarray
-    ) -> None:
-        held_out = self.labeled.take(convert(test, self.labeled.X))
-        near = nearest_of_each_class(as_compared(held_out.X, points), points, max(self.ks))
+    def _answer_steered(self, trials: list[Trial], points: Points, fold: int, test: np.ndarray) -> None:
+        held_out, unit = self.labeled.take(convert(test, self.labeled.X)), mean_square(points.X, points.weights)
+        near = nearest_of_each_class(as_compared(held_out.X, points), points)
         for alpha, alike in groupby(trials, key=lambda trial: trial.steps[-1].alpha):
             scores = log_odds(self._log_odds(fold, alpha), held_out.X)
             for trial in alike:
-                predicted = steered_classes(near, scores, trial.steps[-1].strength * unit, self.ks)
-                trial.add(_is_right(predicted, held_out.codes))
+                predicted = steered_classes(near, scores, trial.steps[-1].strength * unit)
+                trial.add(_is_right([predicted], held_out.codes))
 
     def _log_odds(self, fold: int, alpha: float) -> LogOdds:
         """Return the logistic regression of a fold, which all settings share."""
