@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
 
 from hubless import MoveLabeledClassifierCV, compare, load, save
 from hubless.arrays import to_numpy
@@ -32,9 +31,10 @@ EACH = pytest.mark.parametrize("mover", ["ridge", "auto"])
 @pytest.mark.parametrize("settings", [{}, {"cv": 5}, {"weights": "distance"}, {"n_neighbors": [1, 3]}])
 def test_one_object_per_class_answers_as_plain_neighbours(mover, labels, settings):
     model = MoveLabeledClassifierCV(mover=mover, **settings).fit(X, labels)
-    plain = KNeighborsClassifier(1).fit(X, labels)
-    np.testing.assert_array_equal(model.predict(QUERIES), plain.predict(QUERIES))
-    np.testing.assert_array_equal(model.predict_proba(QUERIES), plain.predict_proba(QUERIES))
+    _, nearest = reference.nearest(QUERIES, X, 1)
+    np.testing.assert_array_equal(model.predict(QUERIES), np.array(labels)[nearest[:, 0]])
+    places = np.searchsorted(np.sort(labels), np.array(labels)[nearest[:, 0]])
+    np.testing.assert_array_equal(model.predict_proba(QUERIES), np.eye(30)[places])
     np.testing.assert_array_equal(model.moved_, X)
     assert model.explain() == ALONE
     assert (model.n_neighbors_, model.n_singletons_, type(model.mover_)) == (1, 30, Stay)
@@ -80,34 +80,33 @@ def test_weights_of_zero_that_leave_one_object_per_class(asarray, mover):
 @EACH
 def test_what_is_learned_where_nothing_is_compared(mover, tmp_path):
     model = MoveLabeledClassifierCV(mover=mover).fit(X, np.arange(30) % 3)
-    names = {name for name in ("W_", "n_targets_", "grid_", "scores_") if hasattr(model, name)}
     model.fit(X, np.arange(30))  # after a fit that compared
     assert not {name for name in ("n_targets_", "grid_", "scores_") if hasattr(model, name)}
-    assert {
-        name: column.tolist() for name, column in model.cv_results_.items() if column[0] == column[0]
-    } == {
-        "mover": ["Stay()"],
-        "n_neighbors": [1],
-        "n_steps": [0],
-        "n_queries": [0],
-        "seconds": [0.0],
-        "error": [""],
+    table = {name: column[0] for name, column in model.cv_results_.items()}
+    assert {name: value for name, value in table.items() if value == value} == {
+        "mover": "Stay()",
+        "n_neighbors": 1,
+        "n_steps": 0,
+        "n_queries": 0,
+        "seconds": 0.0,
+        "error": "",
     }
-    assert hasattr(model, "W_") == (mover == "ridge") == ("W_" in names)
+    assert hasattr(model, "W_") == (mover == "ridge")
     save(model, tmp_path / "model")
     same = load(tmp_path / "model")
     np.testing.assert_array_equal(same.predict(QUERIES), model.predict(QUERIES))
     assert np.isnan(same.best_score_)
     assert same.explain() == ALONE
     if mover == "ridge":
-        np.testing.assert_array_equal(same.move(QUERIES) if hasattr(same, "move") else same.W_, model.W_)
+        np.testing.assert_array_equal(same.W_, np.eye(4))
         assert np.isnan(same.alpha_)
 
 
 @EACH
 def test_a_page_of_a_model_that_compared_nothing(mover):
     model = MoveLabeledClassifierCV(mover=mover).fit(X, np.arange(30))
-    assert compare(model, X, np.arange(30), X, np.arange(30)).after["accuracy"] == 1.0
+    page = compare(model, X, np.arange(30), X, np.arange(30)).html()
+    assert "There is no second object of any class" in page
 
 
 @EACH
@@ -147,18 +146,17 @@ def test_no_pair_is_left_to_learn_from(labels):
 
 
 def test_folds_that_were_asked_for_must_leave_a_pair():
-    with pytest.raises(
-        ValueError, match="no training part.*nothing to learn from: use more folds, or give more"
-    ):
+    with pytest.raises(ValueError, match=r"no training part.*nothing to learn from: use more folds"):
         MoveLabeledClassifierCV(cv=2).fit(X[:4], [0, 0, 1, 1])
 
 
 def test_given_movers_that_cannot_be_compared():
-    words = MoveLabeledClassifierCV(mover=[Shrink(0.3), Scale(0.5)]).fit(X, np.arange(30)).explain()
-    assert words.startswith("Scale(g=0.5) with 1 neighbour: the simplest setting. ") or "Shrink" in words
-    assert "None answers any of 30 held-out queries correctly, so nothing could be compared." in words
+    words = MoveLabeledClassifierCV(mover=[Shrink(), Scale(0.5)]).fit(X, np.arange(30)).explain()
+    assert words.startswith(
+        "Shrink() with 1 neighbour: the simplest setting. None answers any of 30 held-out queries "
+        "correctly, so nothing could be compared. 2 settings were tried in "
+    )
     assert "most accurate" not in words
-    assert "0.0%" not in words
 
 
 def test_the_default_is_a_parameter_like_others():

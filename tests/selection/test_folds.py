@@ -116,6 +116,7 @@ def test_a_group_larger_than_a_fold_is_a_fold_of_its_own_class():
     (large,) = [test for _, test in parts if 0 in test]
     assert set(range(60)) <= set(large.tolist())
     assert np.sum(codes[large] == 0) == 60  # the other ten of its class are elsewhere
+    assert set(parts[-1][1].tolist()) == set(large.tolist())  # the fewest different rows come last
     for _, test in parts:
         assert np.sum(codes[test] == 1) == 6
 
