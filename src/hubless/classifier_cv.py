@@ -22,8 +22,8 @@ from .classifier import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover, Stay
 from .selection.candidates import name as name_of
 from .selection.columns import hint_to_scale
-from .selection.copies import equal_rows
-from .selection.explain import explain, neighbours, table, without_comparison
+from .selection.copies import copied_rows
+from .selection.explain import explain, explain_grid, table, without_comparison
 from .selection.folds import can_compare, feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
@@ -69,9 +69,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
         than that is spread over as many folds as it has objects. None takes 5 folds, or leave-one-out with
-        fewer than 10 objects. Equal rows stay in one fold, as a copy would answer its query; rows that are
-        nearly equal do not, for which you can give a splitter: its folds are used as they are. A race starts
-        with the queries of the first fold and stops at 4,000, so of many objects it uses one or a few folds.
+        fewer than 10 objects. Equal rows stay in one fold, as a copy would answer its query, unless values
+        are so coarse that different objects are equal by chance. Rows that are nearly equal can be divided:
+        for these, give a splitter, whose folds are used as they are. A race starts with the queries of the
+        first fold and stops at 4,000, so of many objects it uses one or a few folds.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number or None, and of the order of the queries in a race.
     device : str, default=None
@@ -182,7 +183,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, width)
         kept = np.flatnonzero(np.ones(X.shape[0]) if weights is None else to_numpy(weights))
-        parts = folds(to_numpy(codes), kept, self.cv, self.random_state, equal_rows(labeled.X))
+        parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copied_rows(labeled.X))
         if not movers and not can_compare(to_numpy(labeled.codes), parts, movers is None, self.cv):
             self._stay(classes, labeled)
         elif movers is None:
@@ -264,11 +265,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.scores_ = convert(scores, labeled.X)
         chosen = labeled._replace(targets=first_targets(labeled.targets, self.n_targets_))
         self._store(classes, chosen, MoveLabeled(penalty, self.n_targets_, center=self.center))
-        self._why = (
-            f"MoveLabeled with alpha={self.alpha_:.3g}, n_targets={self.n_targets_} and "
-            f"{neighbours(self.n_neighbors_)}: {self.best_score_:.1%} of held-out queries are answered "
-            f"correctly, the best of {scores[0].size} settings."
-        )
+        setting = (self.alpha_, self.n_targets_, self.n_neighbors_)
+        self._why = explain_grid(*setting, self.best_score_, scores[0].size)
 
     def _choose_mover(
         self, classes: Array, labeled: Labeled, parts: Any, movers: list[Mover], given_targets: bool

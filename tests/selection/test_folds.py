@@ -6,8 +6,9 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import KFold, train_test_split
 
 from hubless import MoveLabeledClassifierCV
+from hubless.paper import datasets
 from hubless.selection import copies
-from hubless.selection.copies import equal_rows
+from hubless.selection.copies import copied_rows, equal_rows
 from hubless.selection.folds import can_compare, folds
 
 
@@ -55,6 +56,42 @@ def test_different_rows_of_one_hash_are_told_apart(rng, monkeypatch):
     # all rows differ, and all have one hash
     numbers = equal_rows(np.arange(20.0).reshape(10, 2) + 1)
     assert len(set(numbers.tolist())) == 10
+
+
+def test_equal_rows_of_coarse_values_are_no_copies(asarray, rng):
+    attributes = (rng.random((300, 10)) < 0.3).astype(float)  # chance makes many of them equal
+    assert equal_rows(asarray(attributes)) is not None
+    assert copied_rows(asarray(attributes)) is None
+    assert copied_rows(asarray(np.ones((9, 2)))) is None
+    for X in (
+        rng.standard_normal((300, 1)),
+        rng.integers(0, 17, (300, 64)).astype(float),  # as pixels are: coarse, but there are many
+        (rng.random((300, 200)) < 0.3).astype(float),
+    ):
+        twice = np.repeat(X, 2, axis=0)
+        np.testing.assert_array_equal(copied_rows(asarray(twice)), equal_rows(twice))
+
+
+def test_expected_coincidences_are_those_of_loops(rng):
+    X = rng.integers(0, 3, (40, 3)).astype(float)
+    numbers = equal_rows(X)
+    rows = sorted(set(map(tuple, X.tolist())))
+    truth = 40 * 39 / 2
+    for j in range(3):
+        alike = [a[j] == b[j] for i, a in enumerate(rows) for b in rows[:i]]
+        truth *= sum(alike) / len(alike)
+    assert copies._coincidences(X, numbers) == pytest.approx(truth)
+    assert truth > 1
+
+
+@pytest.mark.slow
+def test_attributes_of_the_paper_are_no_copies(data_dir):
+    X = datasets.load("apy").X
+    assert len(set(equal_rows(X).tolist())) == len(np.unique(X, axis=0)) == 4252
+    assert copied_rows(X) is None
+    assert copied_rows(X[::20]) is None
+    documents = datasets.load("reuters").X  # some articles are there twice
+    np.testing.assert_array_equal(copied_rows(documents), equal_rows(documents))
 
 
 @pytest.mark.parametrize("sizes", [[30, 20, 9, 1], [7, 7, 7], [11, 2]])

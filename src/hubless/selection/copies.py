@@ -1,4 +1,4 @@
-"""Equal rows of a matrix, which must not be in a training part and among its queries at the same time."""
+"""Copies of an object, which must not be in a training part and among its queries at the same time."""
 
 import numpy as np
 
@@ -6,6 +6,34 @@ from ..arrays import Array, convert, take_rows, to_numpy
 from ..arrays.library import row_blocks
 
 NUMBERS = 1 << 19  # numbers hashed at once
+RARE = 0.01  # equal pairs that chance may be expected to make, for equal rows to be copies
+
+
+def copied_rows(X: Array) -> np.ndarray | None:
+    """Return `equal_rows`, or None where equal rows are no copies, as chance makes different objects equal.
+
+    So it is with yes-no attributes. A new query is then equal to a stored object as often as an object to
+    another: folds that keep them apart would say too little. On aPY, with 64 attributes and 4,252 different
+    rows of 15,339, they say 75% where new queries get 83%.
+    """
+    numbers = equal_rows(X)
+    if numbers is None or _coincidences(X, numbers) > RARE:
+        return None
+    return numbers
+
+
+# n (n − 1) / 2 · Π_j P(x_j = x'_j), if columns were independent; of different rows x, x', as copies tell
+# nothing about chance
+def _coincidences(X: Array, numbers: np.ndarray) -> float:
+    """Return how many pairs of rows chance is expected to make equal, at most; exact above RARE."""
+    n, (_, first) = len(numbers), np.unique(numbers, return_index=True)
+    m, expected = len(first), n * (n - 1) / 2
+    for j in range(X.shape[1] if m > 1 else 0):
+        _, sizes = np.unique(to_numpy(X[:, j])[first], return_counts=True)
+        expected *= float((sizes * (sizes - 1.0)).sum()) / (m * (m - 1.0))
+        if expected <= RARE:
+            break
+    return expected
 
 
 def equal_rows(X: Array) -> np.ndarray | None:

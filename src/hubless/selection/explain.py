@@ -64,20 +64,28 @@ def without_comparison(k: int, has_pair: bool) -> tuple[dict[str, np.ndarray], s
     if has_pair:
         why = "There are too few objects to hold some out as queries and still have a pair to learn from"
     words = (
-        f"{why}, so nothing could be compared. It answers as plain k-NN with {neighbours(k)}, and moves "
+        f"{why}, so nothing could be compared. It answers as plain k-NN with {_neighbours(k)}, and moves "
         "nothing. Give more objects per class to learn how to move them."
     )
     return {column: np.array([value]) for column, value in row.items()}, words
 
 
-def neighbours(k: int) -> str:
+def _neighbours(k: int) -> str:
     """Return "1 neighbour", "3 neighbours"."""
     return f"{k} neighbour{'s' * (k > 1)}"
 
 
+def explain_grid(alpha: float, n_targets: int, k: int, score: float, n_settings: int) -> str:
+    """Say which setting of the paper's ridge was chosen, and why."""
+    return (
+        f"MoveLabeled with alpha={alpha:.3g}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
+        f"held-out queries are answered correctly, the best of {n_settings} settings."
+    )
+
+
 def explain(race: Race, choice: Trial) -> str:
     """Say what was chosen, and why, in a few sentences."""
-    chosen = f"{name(choice.mover)} with {neighbours(choice.n_neighbors)}"
+    chosen = f"{name(choice.mover)} with {_neighbours(choice.n_neighbors)}"
     if race.best().score > 0:
         sentences = [
             f"{chosen}: {choice.score:.1%} of {choice.n_queries} held-out queries are answered correctly.",

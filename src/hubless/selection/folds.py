@@ -29,7 +29,7 @@ def folds(
     kept : int array of shape (m,), the rows that are used
     cv : number of folds, splitter or folds; None for FOLDS, or leave-one-out where objects are few
     copies : int array of shape (m,), optional
-        Kept rows of the same number stay in one fold (see `equal_rows`), except in given folds.
+        Kept rows of the same number stay in one fold (see `copies`), except in given folds.
     """
     if not (cv is None or isinstance(cv, int | np.integer)):
         rows = np.arange(len(codes))  # rows[part] reads numbers and masks alike
