@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .report.report import Report as Report
     from .saving import load as load
     from .saving import save as save
+    from .selection.columns import ScaleWarning as ScaleWarning
 
 _HOMES = {
     "Hubness": "hubness",
@@ -29,6 +30,7 @@ _HOMES = {
     "MoveLabeledClassifierCV": "classifier_cv",
     "MoveQuery": "move_query",
     "Report": "report.report",
+    "ScaleWarning": "selection.columns",
     "compare": "report.compare",
     "fit_large": "outofcore.fit",
     "load": "saving",

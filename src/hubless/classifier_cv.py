@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, convert, to_numpy
+from .arrays import Array, convert, device_of, namespace, to_numpy
 from .arrays.devices import dispatched, to_device
 from .arrays.inputs import (
     check_choice,
@@ -18,11 +18,13 @@ from .arrays.inputs import (
     check_weights,
     or_none,
 )
-from .classifier import VOTES, MovedNeighbors
+from .classifier import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover, Stay
 from .selection.candidates import name as name_of
-from .selection.explain import explain, table
-from .selection.folds import feasible_neighbors, folds
+from .selection.columns import hint_to_scale
+from .selection.copies import copied_rows
+from .selection.explain import explain, explain_grid, table, without_comparison
+from .selection.folds import can_compare, feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
 from .selection.validation import CrossValidation
@@ -64,12 +66,15 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     max_seconds : float or None, default=None
         Stop trying after this many seconds and take the best so far. With a limit the choice may depend on
         the speed of the machine.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
-        than that is spread over as many folds as it has objects. A race starts with the queries of the first
-        fold and stops at 4,000, so of many objects it uses only one or a few folds.
+        than that is spread over as many folds as it has objects. None takes 5 folds, or leave-one-out with
+        fewer than 10 objects. Equal rows stay in one fold, as a copy would answer its query, unless values
+        are so coarse that different objects are equal by chance. Rows that are nearly equal can be divided:
+        for these, give a splitter, whose folds are used as they are. A race starts with the queries of the
+        first fold and stops at 4,000, so of many objects it uses one or a few folds.
     random_state : int, RandomState or None, default=0
-        Seed of the folds where `cv` is a number, and of the order of the queries in a race.
+        Seed of the folds where `cv` is a number or None, and of the order of the queries in a race.
     device : str, default=None
         "cuda", for example, computes arrays of the host there (with torch), if they fit; results are on the
         host.
@@ -93,6 +98,16 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     W_, mean_, alpha_, moved_, classes_, codes_, weights_, n_singletons_ : as in MoveLabeledClassifier
         `alpha_` is the λ used on all the data.
 
+    Notes
+    -----
+    With one object per class, or too few objects to hold some out and learn from the others, "ridge" and
+    "auto" have nothing to compare, and answer as plain k-NN: `mover_` is Stay, `n_neighbors_` is 1 or the
+    smallest number given, `best_score_` is NaN, `cv_results_` has one row, and `explain` says so. For
+    "ridge", `W_` is then the identity, `mean_` 0 and `alpha_` NaN; there are no n_targets_, scores_, grid_.
+
+    Where one column has more than 99% of the variance of all, `explain` advises to scale the columns; beyond
+    99.9%, `fit` issues a `hubless.ScaleWarning` too.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -109,7 +124,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     _learned: ClassVar[dict[str, str]] = {
         **MovedNeighbors._learned,
         "n_neighbors_": "count",
-        "best_score_": "number",
+        "best_score_": "number nan",
         "_why": "text",
         "cv_results_": "table",
         "n_targets_": "count optional",
@@ -128,7 +143,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         center: bool = True,
         lift: bool = True,
         max_seconds: float | None = None,
-        cv: Any = 5,
+        cv: Any = None,
         random_state: Any = 0,
         device: str | None = None,
     ) -> None:
@@ -168,12 +183,15 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, width)
         kept = np.flatnonzero(np.ones(X.shape[0]) if weights is None else to_numpy(weights))
-        parts = folds(to_numpy(codes), kept, self.cv, self.random_state)
-        if movers is None:
+        parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copied_rows(labeled.X))
+        if not movers and not can_compare(to_numpy(labeled.codes), parts, movers is None, self.cv):
+            self._stay(classes, labeled)
+        elif movers is None:
             grid = Grid(n_targets, penalties or GRID, self._ks(parts))
             self._choose_ridge(classes, labeled, parts, grid, targets is not None)
         else:
             self._choose_mover(classes, labeled, parts, movers, targets is not None)
+        self._why += hint_to_scale(labeled.X, getattr(self, "feature_names_in_", None))
         return self
 
     def _check_fit(self) -> list[Mover] | None:
@@ -207,11 +225,9 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             return
         if not all(has_grid) or [*self.grid_] != ["n_targets", "alpha", "n_neighbors"]:
             raise ValueError("n_targets_, grid_ and scores_ belong together, and one is missing.")
-        lengths = tuple(len(values) for values in self.grid_.values())
-        if tuple(self.scores_.shape[1:]) != lengths:
-            raise ValueError(
-                f"scores_ has the shape {tuple(self.scores_.shape)}; expected (any, *{lengths})."
-            )
+        lengths, got = tuple(len(values) for values in self.grid_.values()), tuple(self.scores_.shape)
+        if got[1:] != lengths:
+            raise ValueError(f"scores_ has the shape {got}; expected (any, *{lengths}).")
 
     def _take_choice(self, other: "MoveLabeledClassifierCV") -> None:
         """Copy what another classifier chose, and why."""
@@ -223,6 +239,22 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     def _ks(self, parts: Any, most: int | None = None) -> tuple[int, ...]:
         return feasible_neighbors(self.n_neighbors, min(len(train) for train, _ in parts), most)
 
+    def _stay(self, classes: Array, labeled: Labeled) -> None:
+        """Answer as plain k-NN, as nothing can be compared."""
+        k = 1 if self.n_neighbors is None else min(check_counts("n_neighbors", self.n_neighbors))
+        check_enough(k, labeled.X.shape[0])
+        self._store(classes, labeled, Stay())
+        has_pair = bool(np.bincount(to_numpy(labeled.codes)).max() > 1)
+        self._keep_choice(k, float("nan"), *without_comparison(k, has_pair))
+
+    def _copy_map(self) -> None:
+        """Copy the map of the paper's mover; the identity where there was nothing to learn it from."""
+        super()._copy_map()
+        if isinstance(self.mover_, Stay) and self._check_fit() is None:
+            d, xp = self.moved_.shape[1], namespace(self.mover_.space_.mean)
+            like = {"dtype": self.moved_.dtype, "device": device_of(self.mover_.space_.mean)}
+            self.W_, self.mean_, self.alpha_ = xp.eye(d, **like), xp.zeros(d, **like), float("nan")
+
     def _choose_ridge(
         self, classes: Array, labeled: Labeled, parts: Any, grid: Grid, given_targets: bool
     ) -> None:
@@ -233,12 +265,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.scores_ = convert(scores, labeled.X)
         chosen = labeled._replace(targets=first_targets(labeled.targets, self.n_targets_))
         self._store(classes, chosen, MoveLabeled(penalty, self.n_targets_, center=self.center))
-        plural = "s" * (self.n_neighbors_ > 1)
-        self._why = (
-            f"MoveLabeled with alpha={self.alpha_:.3g}, n_targets={self.n_targets_} and "
-            f"{self.n_neighbors_} neighbour{plural}: {self.best_score_:.1%} of held-out queries are answered "
-            f"correctly, the best of {scores[0].size} settings."
-        )
+        setting = (self.alpha_, self.n_targets_, self.n_neighbors_)
+        self._why = explain_grid(*setting, self.best_score_, scores[0].size)
 
     def _choose_mover(
         self, classes: Array, labeled: Labeled, parts: Any, movers: list[Mover], given_targets: bool
@@ -257,8 +285,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         choice = race.run(movers)
         results, why = table(race, choice), explain(race, choice)
         self._store(classes, labeled, clone(choice.mover))
-        self.n_neighbors_, self.best_score_ = choice.n_neighbors, choice.score
-        self.cv_results_, self._why = results, why
+        self._keep_choice(choice.n_neighbors, choice.score, results, why)
+
+    def _keep_choice(self, k: int, score: float, results: dict[str, np.ndarray], why: str) -> None:
+        self.n_neighbors_, self.best_score_, self.cv_results_, self._why = k, score, results, why
         for name in GRID_ATTRIBUTES:  # those of an earlier fit
             self.__dict__.pop(name, None)
 

@@ -220,7 +220,8 @@ def check_pairs(n_pairs: int) -> None:
     if n_pairs == 0:
         raise ValueError(
             "there is no pair to learn from: every object is alone in its class, or has no precomputed "
-            "target. Give more objects per class, or give pairs to MoveLabeled.fit_pairs."
+            "target. Give more objects per class, or pairs to MoveLabeled.fit_pairs; for plain k-NN, use "
+            "MoveLabeledClassifier(mover=Stay()), or MoveLabeledClassifierCV, which then does not move."
         )
 
 

@@ -9,6 +9,7 @@ import scipy.sparse
 from hubless import MoveLabeled, MoveLabeledClassifier, MoveLabeledClassifierCV, MoveQuery
 from hubless.arrays import to_numpy
 from hubless.baselines import ITML, LMNN, NCA, DMLeig
+from hubless.movers import Stay
 from tests import reference
 from tests.conftest import EACH_LIBRARY, FOREIGN
 
@@ -31,12 +32,6 @@ BAD_FIT = {
     "empty": (np.empty((0, 4)), [], ValueError, r"Found array with 0 sample\(s\)"),
     "no columns": (np.empty((30, 0)), Y, ValueError, r"0 feature\(s\)"),
     "one row": (X[:1], Y[:1], ValueError, r"Found array with 1 sample\(s\).*minimum of 2 is required"),
-    "all singletons": (
-        X,
-        np.arange(30),
-        ValueError,
-        "(no pair|nothing) to learn from.*more objects per class",
-    ),
     "mismatched lengths": (X, Y[:-1], ValueError, r"inconsistent numbers of samples: \[30, 29\]"),
     "no labels": (X, None, ValueError, "the target y is None: give the class of each object"),
     "continuous labels": (X, X[:, 0], ValueError, "Unknown label type: continuous"),
@@ -64,10 +59,25 @@ BAD_FOREIGN = {
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 @pytest.mark.parametrize(("given", "labels", "error", "message"), BAD_FIT.values(), ids=BAD_FIT)
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
-@pytest.mark.filterwarnings("ignore:The number of unique classes")  # scikit-learn's hint, rightly given
 def test_bad_training_data(model, given, labels, error, message):
     with pytest.raises(error, match=re.compile(message, re.DOTALL)):
         model().fit(given, labels)
+
+
+@pytest.mark.parametrize("model", [MoveLabeledClassifier, MoveLabeled, MoveQuery])  # CV: test_few_objects.py
+@pytest.mark.parametrize("labels", [np.arange(30), np.arange(30).astype(str)], ids=["numbers", "names"])
+def test_objects_that_are_all_alone_in_their_class(model, labels):
+    message = (
+        r"no pair to learn from: every object is alone.*Give more objects per class.*for plain k-NN, use "
+        r"MoveLabeledClassifier\(mover=Stay\(\)\), or MoveLabeledClassifierCV"
+    )
+    with pytest.raises(ValueError, match=message):
+        model().fit(X, labels)
+    # what the message recommends works
+    queries = RNG.standard_normal((20, 4))
+    _, nearest = reference.nearest(queries, X, 1)
+    for plain in (MoveLabeledClassifier(1, mover=Stay()), MoveLabeledClassifierCV()):
+        np.testing.assert_array_equal(plain.fit(X, labels).predict(queries), labels[nearest[:, 0]])
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -116,6 +126,8 @@ BAD_PARAMETERS = [
     (MoveLabeledClassifierCV(alphas=[1.0, -2.0]), "alpha must be a number of at least 0.*got -2.0"),
     (MoveLabeledClassifierCV(n_targets=(0, 1)), "each of n_targets must be a whole number"),
     (MoveLabeledClassifierCV(cv=1), "cv must be from 2 to the number of labeled objects, 30; got 1"),
+    (MoveLabeledClassifierCV(cv=31), "cv must be from 2 to the number of labeled objects, 30; got 31"),
+    (MoveLabeledClassifierCV(mover="auto", cv=0), "cv must be from 2 to the number of labeled objects, 30"),
 ]
 
 

@@ -92,7 +92,7 @@ def test_folds_survive_tiny_classes(rng):
 
 def test_parts_without_a_pair_are_passed_over(rng):
     X, y = rng.standard_normal((6, 2)), [0, 0, 1, 2, 3, 4]
-    model = MoveLabeledClassifierCV(n_neighbors=[1]).fit(X, y)
+    model = MoveLabeledClassifierCV(n_neighbors=[1], cv=5).fit(X, y)
     assert 0 < np.isnan(model.scores_).all(axis=(1, 2, 3)).sum() < 5
     assert np.isfinite(model.best_score_)
     with pytest.raises(ValueError, match="no training part of the cross-validation has two objects"):

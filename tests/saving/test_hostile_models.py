@@ -122,6 +122,7 @@ def kind_of(value):
 MAY_BE = {
     "alpha": ("number",),  # which is "scale"
     "alphas": ("NoneType", "number"),
+    "best_score_": ("NoneType",),  # which is NaN: nothing could be compared
     "cv": ("NoneType",),
     "label": ("NoneType",),
     "max_seconds": ("number",),

@@ -459,7 +459,7 @@ def test_weight_zero_is_absence(overlapping):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_movers_that_find_nothing_to_learn_from_are_skipped(rng):
     X, y = rng.standard_normal((40, 3)), np.arange(40)  # every object is alone in its class
-    model = auto().fit(X, y)
+    model = auto(simple_movers()).fit(X, y)
     failed = np.isnan(model.cv_results_["mean_test_score"])
     names = model.cv_results_["mover"]
     assert isinstance(model.mover_, Stay)

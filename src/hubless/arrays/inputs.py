@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from .devices import is_on_engine
@@ -129,7 +129,9 @@ def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
         return xp.astype(classes, xp.int64, copy=False), xp.astype(codes, xp.int64, copy=False)
     host = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
     assert_all_finite(host, input_name="y")
-    check_classification_targets(host)
+    # not by check_classification_targets, which warns of a regression where most classes have one object
+    if (kind := type_of_target(host, input_name="y")) not in ("binary", "multiclass"):
+        raise ValueError(f"Unknown label type: {kind}. y must be classes: whole numbers, texts or booleans.")
     classes, codes = np.unique(host, return_inverse=True)
     if classes.dtype.kind in "biuf":  # only NumPy has arrays of names
         classes = convert(classes.astype(np.int64) if classes.dtype.kind == "u" else classes, X)

@@ -98,6 +98,8 @@ def measure_surface(
         model = MoveLabeledClassifierCV(cv=3, random_state=random_state).fit(X[rows], y[rows])
     except ValueError:  # no two objects of a class
         return None
+    if not hasattr(model, "grid_"):  # nothing could be compared
+        return None
     surface, movers = _surface_of(model), steps(mover)
     words = f"Measured for this page on {len(rows):,} items. The ring marks the"
     if len(movers) != 1 or not isinstance(movers[0], MoveLabeled):

@@ -4,7 +4,7 @@ An estimator declares what it learns in `_learned`, by name, and saving knows no
 
     "nd", "c", …       an array of this shape: d columns, c classes, m columns of moved objects; any other
                        letter is a length of this estimator. It holds finite floats unless a word follows:
-                       "int", "bytes", "codes" (class numbers) or "nan" (NaN is allowed);
+                       "int", "bytes", "codes" (class numbers) or "nan" (NaN is allowed, also of a number);
                        "dd host" stays in NumPy on every device
     "number", "count"  a finite number; a whole number of at least 1
     "text", "list"     a text; a list of numbers
@@ -78,6 +78,8 @@ def plain_learned(name: str, entry: str, value: Any) -> tuple[Any, dict[str, np.
     if kind == "table":
         texts = {key: column.tolist() if column.dtype.kind == "U" else None for key, column in value.items()}
         return texts, {f"{name}.{key}": value[key] for key, text in texts.items() if text is None}
+    if entry == "number nan" and np.isnan(value):  # which JSON does not have
+        return None, {}
     if kind == "grid":
         return {axis: plain(list(values)) for axis, values in value.items()}, {}
     return ([plain(float(item)) for item in value] if kind == "list" else plain(value)), {}
@@ -108,6 +110,8 @@ class SavedValues:
         is_there = name in self.arrays if is_array(entry) else self.values[name] is not None
         if not is_there and _may_be_missing(entry):
             return None
+        if not is_there and entry == "number nan":
+            return float("nan")
         if not is_array(entry):
             return self._value(name, kind, self.values[name])
         if not is_there:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..movers import MoveLabeled
+from ..movers import MoveLabeled, Stay
 from .candidates import name
 from .folds import share_error, tried_row
 from .race import CAUTION, Race
@@ -47,15 +47,56 @@ def tried_rows(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]
     ]
 
 
+def without_comparison(k: int, has_pair: bool) -> tuple[dict[str, np.ndarray], str]:
+    """Return the table and the sentences where nothing could be compared: one row, not moving, no score."""
+    row = {
+        "mover": name(Stay()),
+        "n_neighbors": k,
+        "n_steps": 0,
+        "n_queries": 0,
+        "mean_test_score": np.nan,
+        "behind_choice": np.nan,
+        "standard_error": np.nan,
+        "seconds": 0.0,
+        "error": "",
+    }
+    why = "There is no second object of any class"
+    if has_pair:
+        why = "There are too few objects to hold some out as queries and still have a pair to learn from"
+    words = (
+        f"{why}, so nothing could be compared. It answers as plain k-NN with {_neighbours(k)}, and moves "
+        "nothing. Give more objects per class to learn how to move them."
+    )
+    return {column: np.array([value]) for column, value in row.items()}, words
+
+
+def _neighbours(k: int) -> str:
+    """Return "1 neighbour", "3 neighbours"."""
+    return f"{k} neighbour{'s' * (k > 1)}"
+
+
+def explain_grid(alpha: float, n_targets: int, k: int, score: float, n_settings: int) -> str:
+    """Say which setting of the paper's ridge was chosen, and why."""
+    return (
+        f"MoveLabeled with alpha={alpha:.3g}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
+        f"held-out queries are answered correctly, the best of {n_settings} settings."
+    )
+
+
 def explain(race: Race, choice: Trial) -> str:
     """Say what was chosen, and why, in a few sentences."""
-    plural = "s" * (choice.n_neighbors > 1)
-    sentences = [
-        f"{name(choice.mover)} with {choice.n_neighbors} neighbour{plural}: {choice.score:.1%} of "
-        f"{choice.n_queries} held-out queries are answered correctly.",
-        _against_best(race, choice),
-        *_against_rivals(race, choice),
-    ]
+    chosen = f"{name(choice.mover)} with {_neighbours(choice.n_neighbors)}"
+    if race.best().score > 0:
+        sentences = [
+            f"{chosen}: {choice.score:.1%} of {choice.n_queries} held-out queries are answered correctly.",
+            _against_best(race, choice),
+            *_against_rivals(race, choice),
+        ]
+    else:
+        sentences = [
+            f"{chosen}: the simplest setting. None answers any of {choice.n_queries} held-out queries "
+            "correctly, so nothing could be compared."
+        ]
     n_tried = len(race.trials)
     given_up = sum(trial.n_queries < race.first_round and not trial.error for trial in race.trials)
     settings = "1 setting was" if n_tried == 1 else f"{n_tried} settings were"

@@ -15,27 +15,86 @@ from ..targets import Labeled, restrict, same_class_targets
 NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)  # k that are tried by default; a race stops at 30
 
 
-def folds(codes: np.ndarray, kept: np.ndarray, cv: Any, random_state: Any) -> list[tuple[np.ndarray, ...]]:
-    """Return (train, test) as sorted places in `kept`; stratified and shuffled where `cv` is a number.
+FOLDS = 5  # by default; with fewer than two objects in each, objects are left out one at a time
 
-    `codes` are the classes of all rows, which a splitter or given folds refer to; `kept` are the rows that
-    are used.
+
+def folds(
+    codes: np.ndarray, kept: np.ndarray, cv: Any, random_state: Any, copies: np.ndarray | None = None
+) -> list[tuple[np.ndarray, ...]]:
+    """Return (train, test) as sorted places in `kept`; stratified and shuffled unless folds are given.
+
+    Parameters
+    ----------
+    codes : int array of shape (n,), the classes of all rows, which a splitter or given folds refer to
+    kept : int array of shape (m,), the rows that are used
+    cv : number of folds, splitter or folds; None for FOLDS, or leave-one-out where objects are few
+    copies : int array of shape (m,), optional
+        Kept rows of the same number stay in one fold (see `copies`), except in given folds.
     """
-    if not isinstance(cv, int | np.integer):
+    if not (cv is None or isinstance(cv, int | np.integer)):
         rows = np.arange(len(codes))  # rows[part] reads numbers and masks alike
         parts = check_cv(cv, codes, classifier=True).split(codes, codes)
         return [tuple(np.flatnonzero(np.isin(kept, rows[part])) for part in pair) for pair in parts]
     codes = codes[kept]
     n = len(codes)
-    if not 2 <= cv <= n:
+    if cv is None:
+        cv = FOLDS if n >= 2 * FOLDS else n
+    elif not 2 <= cv <= n:
         raise ValueError(f"cv must be from 2 to the number of labeled objects, {n}; got {cv}.")
-    # Members of a class, shuffled, are dealt to the folds one after another, and the next class continues
-    # where the last stopped: folds are equally large, and a class of any size is spread as evenly as it can.
     shuffled = check_random_state(random_state).permutation(n)
     dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    fold = np.empty(n, dtype=int)
-    fold[dealt] = np.arange(n) % cv
+    n_distinct = n if copies is None else len(np.unique(copies))
+    if copies is not None and 1 < n_distinct < n:  # where all are equal, no fold is better than another
+        cv = min(cv, n_distinct)
+        fold = _deal_groups(codes, copies, dealt, cv)
+    else:
+        # Members of a class, shuffled, are dealt to the folds one after another, and the next class continues
+        # where the last stopped: folds are equally large, and a class is spread as evenly as it can be.
+        fold = np.empty(n, dtype=int)
+        fold[dealt] = np.arange(n) % cv
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
+
+
+def _deal_groups(codes: np.ndarray, groups: np.ndarray, dealt: np.ndarray, n_folds: int) -> np.ndarray:
+    """Return the fold of each object, groups undivided: the same as without groups where each is one object.
+
+    The largest group comes first, equal ones in the order `dealt`. Each goes to the fold with the fewest
+    objects of its classes; of several, to the smallest fold. Folds with the most groups come first: a race
+    that ends early then has seen the most different queries.
+    """
+    n = len(codes)
+    _, first, number, sizes = np.unique(
+        groups[dealt], return_index=True, return_inverse=True, return_counts=True
+    )
+    rows = dealt[np.lexsort((first[number], -sizes[number]))]
+    ends = np.flatnonzero(np.diff(groups[rows], append=groups[rows[-1]] + 1)) + 1
+    held = [[0] * n_folds for _ in range(int(codes.max()) + 1)]  # objects of each class in each fold
+    total, n_groups, fold, start = [0] * n_folds, [0] * n_folds, np.empty(n, dtype=int), 0
+    for end in ends.tolist():
+        alike = [held[code] for code in codes[rows[start:end]].tolist()]
+        i = min(range(n_folds), key=lambda i: (sum(counts[i] for counts in alike), total[i]))
+        for counts in alike:
+            counts[i] += 1
+        total[i] += end - start
+        n_groups[i] += 1
+        fold[rows[start:end]], start = i, end
+    place = np.argsort(np.argsort(-np.array(n_groups), kind="stable"))
+    return place[fold]
+
+
+def can_compare(codes: np.ndarray, parts: Any, needs_pair: bool, cv: Any) -> bool:
+    """Return whether settings can differ: a query has an object of its class to find, in one training part.
+
+    With `needs_pair`, a pair of a class must be there too. Folds that were asked for by `cv` are taken to do,
+    unless every object is alone in its class.
+    """
+    if cv is not None:
+        return bool(np.bincount(codes).max() > 1)
+    for train, test in parts:
+        sizes = np.bincount(codes[train], minlength=int(codes.max()) + 1)
+        if (sizes[codes[test]] > 0).any() and (sizes.max() > 1 or not needs_pair):
+            return True
+    return False
 
 
 def query_folds(n: int, n_folds: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:

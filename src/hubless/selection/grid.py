@@ -91,8 +91,9 @@ def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Any, int], 
     """Return the setting of the highest mean score; ties go to fewer targets, larger λ, fewer neighbours."""
     if np.isnan(scores).all():
         raise ValueError(
-            "no training part of the cross-validation has two objects of one class, so there is nothing to "
-            "learn from; use more folds, give more objects per class, or use MoveLabeledClassifier."
+            "no training part of the cross-validation has two objects of one class, or an object and its "
+            "precomputed target, so there is nothing to learn from: use more folds, or give more objects per "
+            "class."
         )
     mean = np.nanmean(scores, axis=0)
     near = np.argwhere(mean >= mean.max() - TIE)
