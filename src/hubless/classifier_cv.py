@@ -68,8 +68,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         the speed of the machine.
     cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
-        than that is spread over as many folds as it has objects. None takes 5 folds, or leave-one-out with
-        fewer than 10 objects. Equal rows stay in one fold, as a copy would answer its query, unless values
+        than that is spread over as many folds as it has objects. None takes 5 folds, 3 with more than 5,000
+        objects, or leave-one-out with fewer than 10. Equal rows stay in one fold, as a copy would answer its query, unless values
         are so coarse that different objects are equal by chance. Rows that are nearly equal can be divided:
         for these, give a splitter, whose folds are used as they are. A race starts with the queries of the
         first fold and stops at 4,000, so of many objects it uses one or a few folds.
@@ -174,7 +174,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             columns than are used.
         """
         movers = self._check_fit()
-        n_targets = check_counts("n_targets", self.n_targets) if movers is None else (n_targets_of(movers),)
+        # a race finds the targets of each fold, and then those that the chosen mover needs
+        n_targets = check_counts("n_targets", self.n_targets) if movers is None else (0,)
         penalties = or_none(check_alphas)("alphas", self.alphas)
         X = to_device(check_points(self, X, min_rows=2), self.device, whole=True)
         classes, codes = check_labels(y, X)
@@ -280,10 +281,13 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             self._ks(parts, MAX_NEIGHBORS),
             self.weights == "distance",
             given_targets,
+            n_targets_of(movers),
         )
         race = Race(validation, self.lift and self.weights == "uniform", self.max_seconds)
         choice = race.run(movers)
         results, why = table(race, choice), explain(race, choice)
+        if not given_targets:
+            labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
         self._store(classes, labeled, clone(choice.mover))
         self._keep_choice(choice.n_neighbors, choice.score, results, why)
 

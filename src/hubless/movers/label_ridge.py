@@ -4,7 +4,14 @@ from typing import Any, ClassVar
 
 from ..arrays import namespace
 from ..arrays.inputs import check_count, check_fraction
-from ..solve import RidgeProblem, check_alpha, problem_of_moments, problem_of_targets, relative_penalties
+from ..solve import (
+    Penalty,
+    RidgeProblem,
+    check_alpha,
+    problem_of_moments,
+    problem_of_targets,
+    relative_penalties,
+)
 from ..targets import first_targets
 from .mover import Mover, Needs, Totals
 from .points import Points, class_means, weighted_mean
@@ -50,9 +57,7 @@ class LabelRidge(Mover):
 
     _checks: ClassVar = {"alpha": check_alpha, "n_targets": check_count, "keep": check_fraction}
     _learned: ClassVar = {"W_": "dd", "mean_": "d", "means_": "cd", "alpha_": "number"}
-    _tried: ClassVar = tuple(
-        {"alpha": alpha} for alpha in relative_penalties(0.5, 2.0)
-    )
+    _tried: ClassVar = ({"alpha": Penalty(0.5, relative=True)},)
     _tried_in_parts: ClassVar = tuple(
         {"alpha": alpha, "keep": keep} for alpha in relative_penalties(0.3, 1.0, 3.0) for keep in (0.85, 1.0)
     )

@@ -116,7 +116,7 @@ class Shrink(Mover):
 
     _checks: ClassVar = {"step": check_fraction}
     _learned: ClassVar = {"means_": "cd"}
-    _tried: ClassVar = ({"step": 0.3}, {"step": 0.6})
+    _tried: ClassVar = ({"step": 0.3},)
     _tried_in_parts: ClassVar = tuple({"step": step} for step in (0.15, 0.3, 0.5))
 
     def __init__(self, step: float = 0.3) -> None:

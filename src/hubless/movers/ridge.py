@@ -108,8 +108,8 @@ class MoveLabeled(Mover):
     _uses_labels = False
     _learned_types: ClassVar = {**Mover._learned_types, "moments_": Moments}
     _tried: ClassVar = (
-        *({"alpha": alpha} for alpha in solve.relative_penalties(0.3, 1.0)),
-        *({"alpha": alpha, "n_targets": 10} for alpha in solve.relative_penalties(0.5)),
+        {"alpha": solve.Penalty(0.3, relative=True)},
+        {"alpha": solve.Penalty(0.5, relative=True), "n_targets": 10},
     )
     _tried_in_parts: ClassVar = tuple(
         {"alpha": alpha, "n_targets": n} for alpha in solve.relative_penalties(0.3, 1.0, 3.0) for n in (1, 10)

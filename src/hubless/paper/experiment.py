@@ -29,7 +29,7 @@ from ..movers import MoveLabeled, Scale
 from ..neighbors.knn import vote, votes_of
 from ..neighbors.search import search
 from ..selection.candidates import name
-from ..selection.folds import accuracy, feasible_neighbors, folds, predict_by_ks
+from ..selection.folds import LARGE, accuracy, feasible_neighbors, folds, predict_by_ks
 from ..selection.grid import GRID, Grid, best_setting
 from ..targets import same_class_targets
 
@@ -37,7 +37,6 @@ Setting = dict[str, Any]  # parameters of a transformer
 Fields = dict[str, Any]  # of a raw result
 Measure: TypeAlias = Callable[["Split", int], Fields]  # of a split and a seed
 
-LARGE = 5000  # objects; with more, 3 folds choose as well as 5
 REPEATS = 3  # of a fit that takes less than REPEAT_BELOW seconds
 REPEAT_BELOW = 10.0
 PENALTIES = tuple({"alpha": penalty} for penalty in GRID)

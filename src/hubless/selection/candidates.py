@@ -5,6 +5,7 @@ from inspect import signature
 from ..movers import MOVERS, Balance, Chain, MoveLabeled, Mover, Shrink, Stay, Steer, Whiten
 from ..solve import Penalty
 
+MAX_ITER = 30  # steps of the logistic regressions of Steer
 # Chains that a race starts with. The last one is the paper's map of objects that are near the means of their
 # classes, in the metric of discriminant analysis.
 CHAINS: tuple[tuple[Mover, ...], ...] = (
@@ -13,11 +14,16 @@ CHAINS: tuple[tuple[Mover, ...], ...] = (
     (Whiten(0.1), Shrink(0.9)),
     (Whiten(1.0), Shrink(0.9), MoveLabeled(Penalty(0.1, relative=True), 10)),
 )
-# Chains that are followed by Steer: of 51 that were compared, these two made up for all others.
+# Chains that are followed by Steer. Of 51 that were compared, the first two made up for all others; with few
+# objects per class, the metric of the second is too uncertain, and the third takes its place.
 TO_STEER: tuple[tuple[Mover, ...], ...] = (
     (Whiten(3.0), Shrink(0.4), Balance(0.3)),
     (Whiten(0.3), Shrink(0.7)),
+    (Shrink(0.5), Balance(0.3)),
 )
+FEW = 20  # objects per class on average
+# What is taken where folds are too thin to choose by, as with two objects per class.
+UNCHOSEN: tuple[Mover, ...] = (Shrink(0.5), Balance(0.3), Steer(0.3, 0.01, max_iter=MAX_ITER))
 PENALTIES, STRENGTHS = (1e-2, 2e-3, 3e-4), (0.01, 0.02, 0.04, 0.08, 0.15, 0.3)  # of Steer that are tried
 MAX_SCORES = 4_000_000  # objects × classes, above which logistic regression costs more than all the rest
 
@@ -44,18 +50,27 @@ def balanced(mover: Mover) -> list[Mover]:
     """Return a mover followed by Balance, unless it has that already, or Steer, which comes after it."""
     if any(isinstance(step, Balance | Steer) for step in steps(mover)):
         return []
-    return [_then(mover, Balance(strength)) for strength in (0.3, 0.6)]
+    return [_then(mover, Balance(0.3))]
 
 
-def to_steer(best: Mover) -> list[Mover]:
+def unchosen(lift: bool) -> Mover:
+    """Return the mover to take where there is too little to choose by; without a column if it must be."""
+    return Chain([mover for mover in UNCHOSEN if lift or not mover._adds_column])
+
+
+def to_steer(best: Mover, n_per_class: float) -> list[Mover]:
     """Return the movers to be followed by Steer: two known ones, and the best of a race so far."""
-    known = {name(mover): mover for mover in (*(Chain(list(movers)) for movers in TO_STEER), best)}
-    return [mover for mover in known.values() if not any(isinstance(step, Steer) for step in steps(mover))]
+    chains = TO_STEER[:2] if n_per_class >= FEW else TO_STEER[::2]
+    return list({name(mover): mover for mover in (*(Chain(list(movers)) for movers in chains), best)}.values())
 
 
 def steered(mover: Mover) -> list[Mover]:
     """Return a mover followed by Steer, in all settings that are tried."""
-    return [_then(mover, Steer(strength, alpha)) for alpha in PENALTIES for strength in STRENGTHS]
+    return [
+        _then(mover, Steer(strength, alpha, max_iter=MAX_ITER))
+        for alpha in PENALTIES
+        for strength in STRENGTHS
+    ]
 
 
 def _then(mover: Mover, last: Mover) -> Mover:

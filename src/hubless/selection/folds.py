@@ -16,6 +16,7 @@ NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)  # k that are tried by default; a r
 
 
 FOLDS = 5  # by default; with fewer than two objects in each, objects are left out one at a time
+LARGE = 5000  # objects; with more, 3 folds choose as well as 5
 
 
 def folds(
@@ -27,7 +28,7 @@ def folds(
     ----------
     codes : int array of shape (n,), the classes of all rows, which a splitter or given folds refer to
     kept : int array of shape (m,), the rows that are used
-    cv : number of folds, splitter or folds; None for FOLDS, or leave-one-out where objects are few
+    cv : number of folds, splitter or folds; None for FOLDS, 3 of many objects, leave-one-out of few
     copies : int array of shape (m,), optional
         Kept rows of the same number stay in one fold (see `copies`), except in given folds.
     """
@@ -38,7 +39,7 @@ def folds(
     codes = codes[kept]
     n = len(codes)
     if cv is None:
-        cv = FOLDS if n >= 2 * FOLDS else n
+        cv = n if n < 2 * FOLDS else FOLDS if n <= LARGE else 3
     elif not 2 <= cv <= n:
         raise ValueError(f"cv must be from 2 to the number of labeled objects, {n}; got {cv}.")
     shuffled = check_random_state(random_state).permutation(n)

@@ -12,17 +12,18 @@ has that many, one split decides, and the standard error of the choice is that o
 from collections.abc import Iterable
 from time import perf_counter
 
-from ..movers import Mover
+from ..movers import Mover, Stay
 from ..support.progress import progress_bar
-from .candidates import MAX_SCORES, balanced, name, simple_movers, steered, to_steer
+from .candidates import MAX_SCORES, balanced, name, simple_movers, steered, to_steer, unchosen
 from .trial import Trial
 from .validation import CrossValidation
 
 MAX_NEIGHBORS = 30  # the largest k that is tried
-FIRST_ROUND = 1000  # queries of the first comparison
+FIRST_ROUND = 600  # queries of the first comparison
 ENOUGH = 1500  # queries after which no other fold is opened
-LAST_ROUND = 4000  # queries of the last comparison, at most
+LAST_ROUND = 2500  # queries of the last comparison, at most
 EXTENDED = 2  # settings that are extended by Balance; one more goes to the finals
+MIN_QUERIES = 20  # below which not even a mover that is known to be good is taken unseen
 CAUTION = 1.5  # standard errors by which a gain over not moving is discounted
 
 
@@ -33,6 +34,7 @@ class Race:
         """`lift` allows movers with a column; `max_seconds` ends the race."""
         self.folds, self.lift, self.max_seconds = folds, lift, max_seconds
         self.trials: list[Trial] = []
+        self.is_thin = False  # whether there is too little to choose by
         self.leader: Trial | None = None
         self.first_round = self.compared = 0  # queries of the first comparison, and of the one that decides
         self.started = perf_counter()
@@ -53,9 +55,11 @@ class Race:
             raise ValueError("every test part of cv is empty: there is no query to compare movers by.")
         final = min(self.folds.queries_of_folds(ENOUGH), LAST_ROUND)
         self.first_round = self.compared = min(FIRST_ROUND, -(-3 * final // 5))
-        first = movers or simple_movers()
+        self.is_thin = not movers and self.folds.is_thin()
+        if self.is_thin:
+            movers = [unchosen(self.lift), Stay()] if n >= MIN_QUERIES else [Stay()]
         with progress_bar(None, desc="movers", unit="") as self.bar:
-            self._try(first)
+            self._try(movers or simple_movers())
             if not movers:
                 best = _best_of_each_kind(self.trials, EXTENDED)
                 self._try([new for trial in best for new in balanced(trial.mover)])
@@ -81,11 +85,11 @@ class Race:
 
     def _try_steered(self, n_queries: int) -> None:
         """Try Steer in all its settings behind a few movers, by one neighbour, then the best by every k."""
-        folds = self.folds
-        if not self.lift or self.leader is None or folds.labeled.X.shape[0] * folds.n_classes > MAX_SCORES:
+        folds, n = self.folds, self.folds.labeled.X.shape[0]
+        if not self.lift or self.leader is None or n * folds.n_classes > MAX_SCORES:
             return
         tried: list[Trial] = []
-        for base in to_steer(self.leader.mover):
+        for base in to_steer(self.leader.mover, n / folds.n_classes):
             if self.is_out_of_time():
                 return
             movers = steered(base)
@@ -132,13 +136,19 @@ class Race:
 
         def surest(trial: Trial) -> tuple[float, ...]:
             _, error = trial.behind(plain)
+            # not moving may have answered fewer queries, if it fell far behind
+            error *= (min(plain.n_queries, trial.n_queries) / max(trial.n_queries, 1)) ** 0.5
             return (round(trial.score - CAUTION * error, 12), *(-value for value in _simplicity(trial)))
 
         return max(last, key=surest)
 
     def plain(self) -> Trial:
-        """Return the setting that gains are measured over: the simplest, which is not moving where tried."""
-        return min((trial for trial in self.trials if not trial.error), key=_simplicity)
+        """Return the setting that gains are measured over: not moving, or the simplest that was tried.
+
+        Where folds are too thin to choose by, it is the mover that is known to be good.
+        """
+        learned = [trial for trial in self.trials if not trial.error]
+        return learned[0] if self.is_thin else min(learned, key=_simplicity)
 
     def best(self) -> Trial:
         """Return the most accurate of the last comparison."""

@@ -19,7 +19,7 @@ from .steering import as_compared, nearest_of_each_class, steered_classes
 from .trial import EARLIEST, Trial
 
 CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
-STEPS = 15  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
+STEPS = 10  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
 
 
 @dataclass
@@ -52,6 +52,7 @@ class CrossValidation:
     ks: tuple[int, ...]
     by_distance: bool = False
     given_targets: bool = False
+    n_targets: int = 0  # per object, to be found in each fold unless they are given
 
     def __post_init__(self) -> None:
         order, weights = np.concatenate([test for _, test in self.folds]), self.labeled.weights
@@ -65,6 +66,16 @@ class CrossValidation:
         """Return how many queries the first folds have, as many folds as it takes to have enough."""
         counts = np.cumsum([len(test) for _, test in self.folds])
         return int(counts[min(np.searchsorted(counts, enough), len(counts) - 1)])
+
+    def is_thin(self) -> bool:
+        """Return whether most queries have less than two objects of their class to be answered by.
+
+        What is learned from a class then shows little of what it is worth with one object more.
+        """
+        codes, alike = to_numpy(self.labeled.codes), []
+        for train, test in self.folds:
+            alike.append(np.bincount(codes[train], minlength=self.n_classes)[codes[test]])
+        return bool(np.median(np.concatenate(alike)) < 2)
 
     def new_trial(self, mover: Mover, number: int, ks: tuple[int, ...] | None = None) -> Trial:
         """Return a setting that has answered no query yet."""
@@ -155,7 +166,7 @@ class CrossValidation:
     def _start(self, fold: int) -> Points:
         """Return the objects of a fold before any move, with their targets."""
         if fold not in self.unmoved:
-            width = self.labeled.targets.shape[1]
+            width = self.labeled.targets.shape[1] if self.given_targets else self.n_targets
             part = training_part(self.labeled, self.folds[fold][0], width, self.given_targets)
             self.unmoved[fold] = Points.of(part, self.n_classes)
         return self.unmoved[fold]
