@@ -69,10 +69,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
         than that is spread over as many folds as it has objects. None takes 5 folds, 3 with more than 5,000
-        objects, or leave-one-out with fewer than 10. Equal rows stay in one fold, as a copy would answer its query, unless values
-        are so coarse that different objects are equal by chance. Rows that are nearly equal can be divided:
-        for these, give a splitter, whose folds are used as they are. A race starts with the queries of the
-        first fold and stops at 4,000, so of many objects it uses one or a few folds.
+        objects, or leave-one-out with fewer than 10. Equal rows stay in one fold, as a copy would answer its
+        query, unless values are so coarse that different objects are equal by chance. Rows that are nearly
+        equal can be divided: for these, give a splitter, whose folds are used as they are. A race takes the
+        folds one after another until there are 1,500 queries, so of many objects it uses one or a few.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number or None, and of the order of the queries in a race.
     device : str, default=None

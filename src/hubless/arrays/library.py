@@ -132,26 +132,6 @@ def kth_smallest(values: Array, k: int) -> Array:
     return xp.sort(values, axis=1)[:, k - 1]
 
 
-def smallest(table: Array, k: int) -> Array:
-    """Return the k smallest numbers of each row, ascending."""
-    xp = namespace(table)
-    if compat.is_torch_namespace(xp):
-        return table.topk(k, dim=1, largest=False).values
-    if compat.is_numpy_namespace(xp) and k < table.shape[1]:
-        table = np.partition(table, k - 1, axis=1)[:, :k]
-    return xp.sort(table, axis=1)[:, :k]
-
-
-def smallest_places(table: Array, k: int) -> Array:
-    """Return the columns of the k smallest numbers of each row, ascending by number."""
-    xp = namespace(table)
-    if not compat.is_numpy_namespace(xp) or k >= table.shape[1]:
-        return xp.argsort(table, axis=1, stable=True)[:, :k]
-    places = np.argpartition(table, k - 1, axis=1)[:, :k]
-    order = xp.argsort(xp.take_along_axis(table, places, axis=1), axis=1, stable=True)
-    return xp.take_along_axis(places, order, axis=1)
-
-
 def true_positions(mask: Array) -> tuple[Array, Array]:
     """Return the row and the column of every true cell, in row-major order."""
     xp, width = namespace(mask), mask.shape[1]

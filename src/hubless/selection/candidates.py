@@ -61,7 +61,9 @@ def unchosen(lift: bool) -> Mover:
 def to_steer(best: Mover, n_per_class: float) -> list[Mover]:
     """Return the movers to be followed by Steer: two known ones, and the best of a race so far."""
     chains = TO_STEER[:2] if n_per_class >= FEW else TO_STEER[::2]
-    return list({name(mover): mover for mover in (*(Chain(list(movers)) for movers in chains), best)}.values())
+    return list(
+        {name(mover): mover for mover in (*(Chain(list(movers)) for movers in chains), best)}.values()
+    )
 
 
 def steered(mover: Mover) -> list[Mover]:

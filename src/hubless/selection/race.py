@@ -109,9 +109,10 @@ class Race:
         self.trials += trials
         for trial in trials:
             # one that was given up may score as high as the leader, by fewer queries
-            if not trial.error and not trial.is_far_behind(self.leader):
-                if self.leader is None or trial.score > self.leader.score:
-                    self.leader = trial
+            if trial.error or trial.is_far_behind(self.leader):
+                continue
+            if self.leader is None or trial.score > self.leader.score:
+                self.leader = trial
         self.bar.update(len(trials))
         if self.leader is not None:
             self.bar.set_postfix_str(f"best: {name(self.leader.mover)}, {self.leader.score:.1%} right")
@@ -129,8 +130,8 @@ class Race:
     def choice(self) -> Trial:
         """Return the setting whose score is the highest after its gain over not moving is discounted.
 
-        The best of many settings is often ahead by chance, the more so the fewer queries there are. Where
-        not moving was not tried, the gain is that over the simplest setting. Of equal ones, the simplest.
+        The best of many settings is often ahead by chance, the more so the fewer queries there are. Of equal
+        ones it is not moving, then the simplest.
         """
         last, plain = self.compared_trials(), self.plain()
 
@@ -138,7 +139,8 @@ class Race:
             _, error = trial.behind(plain)
             # not moving may have answered fewer queries, if it fell far behind
             error *= (min(plain.n_queries, trial.n_queries) / max(trial.n_queries, 1)) ** 0.5
-            return (round(trial.score - CAUTION * error, 12), *(-value for value in _simplicity(trial)))
+            sure = round(trial.score - CAUTION * error, 12)
+            return (sure, trial.number == plain.number, *(-value for value in _simplicity(trial)))
 
         return max(last, key=surest)
 

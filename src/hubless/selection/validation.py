@@ -121,7 +121,10 @@ class CrossValidation:
             trial.seconds += (perf_counter() - start) / len(trials)
 
     def _answer_steered(self, trials: list[Trial], points: Points, fold: int, test: np.ndarray) -> None:
-        held_out, unit = self.labeled.take(convert(test, self.labeled.X)), mean_square(points.X, points.weights)
+        held_out, unit = (
+            self.labeled.take(convert(test, self.labeled.X)),
+            mean_square(points.X, points.weights),
+        )
         near = nearest_of_each_class(as_compared(held_out.X, points), points)
         for alpha, alike in groupby(trials, key=lambda trial: trial.steps[-1].alpha):
             scores = log_odds(self._log_odds(fold, alpha), held_out.X)
