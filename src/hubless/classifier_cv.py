@@ -69,10 +69,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
         than that is spread over as many folds as it has objects. None takes 5 folds, 3 with more than 5,000
-        objects, or leave-one-out with fewer than 10. Equal rows stay in one fold, as a copy would answer its
-        query, unless values are so coarse that different objects are equal by chance. Rows that are nearly
-        equal can be divided: for these, give a splitter, whose folds are used as they are. A race takes the
-        folds one after another until there are 1,500 queries, so of many objects it uses one or a few.
+        objects, leave-one-out with fewer than 10, and in a race 2 with two objects per class. Equal rows stay
+        in one fold, as a copy would answer its query, unless values are so coarse that different objects are
+        equal by chance. Rows that are nearly equal can be divided: for these, give a splitter, whose folds
+        are used as they are. A race takes folds until there are 1,500 queries: of many objects, one or two.
     random_state : int, RandomState or None, default=0
         Seed of the folds where `cv` is a number or None, and of the order of the queries in a race.
     device : str, default=None
@@ -184,7 +184,8 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         weights = check_weights(sample_weight, X)
         labeled = labeled_objects(X, codes, weights, targets, width)
         kept = np.flatnonzero(np.ones(X.shape[0]) if weights is None else to_numpy(weights))
-        parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copied_rows(labeled.X))
+        copies = copied_rows(labeled.X)
+        parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copies, needs_pair=movers is None)
         if not movers and not can_compare(to_numpy(labeled.codes), parts, movers is None, self.cv):
             self._stay(classes, labeled)
         elif movers is None:

@@ -20,7 +20,13 @@ LARGE = 5000  # objects; with more, 3 folds choose as well as 5
 
 
 def folds(
-    codes: np.ndarray, kept: np.ndarray, cv: Any, random_state: Any, copies: np.ndarray | None = None
+    codes: np.ndarray,
+    kept: np.ndarray,
+    cv: Any,
+    random_state: Any,
+    copies: np.ndarray | None = None,
+    *,
+    needs_pair: bool = True,
 ) -> list[tuple[np.ndarray, ...]]:
     """Return (train, test) as sorted places in `kept`; stratified and shuffled unless folds are given.
 
@@ -28,7 +34,7 @@ def folds(
     ----------
     codes : int array of shape (n,), the classes of all rows, which a splitter or given folds refer to
     kept : int array of shape (m,), the rows that are used
-    cv : number of folds, splitter or folds; None for FOLDS, 3 of many objects, leave-one-out of few
+    cv : number of folds, splitter or folds; None for `_default_folds`
     copies : int array of shape (m,), optional
         Kept rows of the same number stay in one fold (see `copies`), except in given folds.
     """
@@ -39,7 +45,7 @@ def folds(
     codes = codes[kept]
     n = len(codes)
     if cv is None:
-        cv = n if n < 2 * FOLDS else FOLDS if n <= LARGE else 3
+        cv = _default_folds(codes, needs_pair)
     elif not 2 <= cv <= n:
         raise ValueError(f"cv must be from 2 to the number of labeled objects, {n}; got {cv}.")
     shuffled = check_random_state(random_state).permutation(n)
@@ -54,6 +60,19 @@ def folds(
         fold = np.empty(n, dtype=int)
         fold[dealt] = np.arange(n) % cv
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
+
+
+def _default_folds(codes: np.ndarray, needs_pair: bool) -> int:
+    """Return how many folds to make of objects of these classes.
+
+    With two objects per class, more than two folds would leave one object of a query's class and two of every
+    other, and what is learned from classes would look worse than it is. Two folds have no pair of a class to
+    learn from; `needs_pair` says that there must be one.
+    """
+    n, is_pairs = len(codes), bool(np.median(np.bincount(codes)[codes]) == 2)
+    if n < 2 * FOLDS:
+        return n
+    return 2 if is_pairs and not needs_pair else FOLDS if n <= LARGE else 3
 
 
 def _deal_groups(codes: np.ndarray, groups: np.ndarray, dealt: np.ndarray, n_folds: int) -> np.ndarray:
