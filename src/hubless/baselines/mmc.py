@@ -106,7 +106,7 @@ class MMC(MahalanobisLearner):
         Sampled pairs of objects of two classes; all pairs where there are no more than that.
     max_iter : int, default=100
         Steps.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Stop when the objective is certified to be within this share of its maximum.
     random_state : int, RandomState or None, default=None
         Draws the pairs.
@@ -156,7 +156,7 @@ class MMC(MahalanobisLearner):
         n_pairs: int = 20_000,
         *,
         max_iter: int = 100,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         random_state: Any = None,
     ) -> None:
         self.keep = keep
