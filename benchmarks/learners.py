@@ -44,6 +44,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "hubless LMNN": baselines.LMNN,
     "hubless ITML": lambda: baselines.ITML(random_state=0),
     "hubless DML-eig": baselines.DMLeig,
+    "hubless MMC": lambda: baselines.MMC(random_state=0),
     "hubless NCA": baselines.NCA,
     "metric-learn LMNN": metric_learn_lmnn,
     "pylmnn": pylmnn,

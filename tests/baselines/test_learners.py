@@ -11,15 +11,17 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hubless.arrays import to_numpy
-from hubless.baselines import ITML, LMNN, NCA, DMLeig
+from hubless.baselines import ITML, LMNN, MMC, NCA, DMLeig
 
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "metric_learn.json").read_text())
-LEARNERS = [LMNN(), ITML(random_state=0), DMLeig(), NCA()]
+LEARNERS = [LMNN(), ITML(random_state=0), DMLeig(), NCA(), MMC(0.8)]
+SHORT = [
+    *(LMNN(max_iter=20), ITML(max_iter=5, random_state=0), DMLeig(max_iter=20), NCA(max_iter=20)),
+    *(MMC(random_state=0), MMC(0.5, diagonal=True, random_state=0)),
+]
 
 
-@parametrize_with_checks(
-    [LMNN(max_iter=20), ITML(max_iter=5, random_state=0), DMLeig(max_iter=20), NCA(max_iter=20)]
-)
+@parametrize_with_checks(SHORT)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -50,9 +52,7 @@ def test_more_neighbours_than_there_are(learner, three_classes):
     assert np.isfinite(learner.fit(X, y).components_).all()
 
 
-@pytest.mark.parametrize(
-    "learner", [LMNN(max_iter=20), ITML(random_state=0, max_iter=5), DMLeig(max_iter=20), NCA(max_iter=20)]
-)
+@pytest.mark.parametrize("learner", SHORT, ids=lambda learner: type(learner).__name__)
 def test_learners_follow_the_library_of_the_data(learner, asarray):
     X, y = load_wine(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -95,6 +95,9 @@ def test_learners_are_as_good_on_digits_as_metric_learn():
         (NCA(0.0), "scale must be None or a number from 1e-10 to 1e10; got 0.0"),
         (NCA(np.nan), "scale must be None or a number from 1e-10 to 1e10; got nan"),
         (NCA(max_iter=0), "max_iter must be a whole number of at least 1; got 0"),
+        (MMC(1.5), "keep must be a number from 0 to 1; got 1.5"),
+        (MMC(diagonal="yes"), "diagonal must be one of False, True; got 'yes'"),
+        (MMC(n_pairs=0), "n_pairs must be a whole number of at least 1; got 0"),
     ],
 )
 def test_invalid_parameters_are_refused(model, message, three_classes):

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from hubless import MoveLabeled, MoveLabeledClassifier, MoveLabeledClassifierCV, MoveQuery
 from hubless.arrays import to_numpy
-from hubless.baselines import ITML, LMNN, NCA, DMLeig
+from hubless.baselines import ITML, LMNN, MMC, NCA, DMLeig
 from hubless.movers import Stay
 from tests import reference
 from tests.conftest import EACH_LIBRARY, FOREIGN
@@ -118,6 +118,7 @@ BAD_PARAMETERS = [
     (ITML(random_state="x"), "'x' cannot be used to seed"),
     (DMLeig(tol=-1), "tol must be a finite number of at least 0; got -1"),
     (DMLeig(mu=0), "mu must be a finite number above 0; got 0"),
+    (MMC(keep="x"), "keep must be a number from 0 to 1; got 'x'"),
     (NCA(scale="x"), "scale must be None or a number from 1e-10 to 1e10; got 'x'"),
     (MoveLabeledClassifierCV(n_neighbors=[25]), "n_neighbors may be at most 24"),
     (MoveLabeledClassifierCV(n_neighbors=[]), "n_neighbors must hold at least one number"),

@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 import hubless
 from hubless import baselines
 from hubless.arrays import to_numpy
-from hubless.baselines import ITML, LMNN, NCA, DMLeig
+from hubless.baselines import ITML, LMNN, MMC, NCA, DMLeig
 from hubless.movers import (
     MOVERS,
     Balance,
@@ -164,6 +164,7 @@ ESTIMATORS = {
     "ITML": ITML(random_state=0, max_iter=3),
     "DMLeig": DMLeig(max_iter=5),
     "NCA": NCA(None, max_iter=5),
+    "MMC": MMC(0.3, diagonal=True, random_state=0),
 }
 
 

@@ -3,6 +3,7 @@
 from .dml_eig import DMLeig
 from .itml import ITML
 from .lmnn import LMNN
+from .mmc import MMC
 from .nca import NCA
 
-__all__ = ["ITML", "LMNN", "NCA", "DMLeig"]
+__all__ = ["ITML", "LMNN", "MMC", "NCA", "DMLeig"]

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from ..arrays import Array, convert, take_rows, to_numpy
 from ..arrays.devices import synchronize
-from ..baselines import ITML, LMNN, NCA, DMLeig
+from ..baselines import ITML, LMNN, MMC, NCA, DMLeig
 from ..classifier import MoveLabeledClassifier
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..hubness import k_occurrence, skewness
@@ -58,6 +58,7 @@ METHODS = {
     "dml-eig": Method(DMLeig, tuple({"mu": mu} for mu in (0.1, 0.3, 1.0, 3.0))),
     "move-labeled": Method(MoveLabeled, PENALTIES, takes_targets=True),
     "move-query": Method(MoveQuery, PENALTIES, takes_targets=True),
+    "mmc": Method(MMC, tuple({"keep": keep} for keep in (0.0, 0.5, 0.8, 0.95, 0.98)), is_random=True),
     "nca": Method(NCA, tuple({"scale": scale} for scale in (0.3, 1.0, 3.0, 10.0))),
     "scale": Method(Scale, tuple({"g": g / 20} for g in range(1, 21))),
 }

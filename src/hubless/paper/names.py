@@ -26,6 +26,6 @@ PAPER_METHODS = {
     "move-query": "Move-query",
 }
 UNTRAINED = ("original-metric", "scale")  # methods without a training time
-METHODS = PAPER_METHODS | {"nca": "NCA", "scale": "scale", "auto": "auto"}
+METHODS = PAPER_METHODS | {"mmc": "MMC", "nca": "NCA", "scale": "scale", "auto": "auto"}
 
 PASSES = ("cells", "times")  # of the harness: first the cells, then their training times

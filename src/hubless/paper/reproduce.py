@@ -169,7 +169,15 @@ def _start_job() -> None:
 
 
 # Only for the estimate of the time left: seconds per 10⁹ numbers n² d on two cores, roughly.
-SECONDS = {"original-metric": 0.1, "lmnn": 10, "itml": 3, "dml-eig": 6, "move-labeled": 1, "move-query": 1}
+SECONDS = {
+    "original-metric": 0.1,
+    "lmnn": 10,
+    "itml": 3,
+    "dml-eig": 6,
+    "move-labeled": 1,
+    "move-query": 1,
+    "mmc": 1,
+}
 
 
 def _cost(cell: Cell) -> float:

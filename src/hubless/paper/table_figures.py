@@ -24,6 +24,7 @@ STYLES = {
     "dml-eig": (style.GREEN, "v"),
     "move-labeled": (style.VERMILION, "D"),
     "move-query": (style.PURPLE, "P"),
+    "mmc": (style.INK, "*"),
     "nca": (style.BLUE, "X"),
     "scale": (style.GREY, "h"),
 }

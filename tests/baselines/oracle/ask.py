@@ -4,14 +4,15 @@
     oracle/bin/python tests/baselines/oracle/ask.py > tests/baselines/oracle/metric_learn.json
 
 ITML gets pairs and bounds that are stored with its answer, so that the same problem can be solved again. LMNN
-gets the data, and its L is stored, so that objectives can be compared. On digits, accuracies are stored.
+gets the data, and its L is stored, so that objectives can be compared. MMC gets all pairs of some objects,
+which are stored with its M. On digits, accuracies are stored.
 """
 
 import json
 from importlib.metadata import version
 
 import numpy as np
-from metric_learn import ITML, LMNN, ITML_Supervised
+from metric_learn import ITML, LMNN, MMC, ITML_Supervised
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
@@ -47,6 +48,18 @@ def lmnn(load, n_neighbors):
     return {"n_targets": n_neighbors, "L": model.components_.tolist()}
 
 
+def mmc(load, diagonal):
+    """M from all pairs of 60 z-scored objects."""
+    X, y = load(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    objects = np.sort(np.random.default_rng(0).choice(len(X), 60, replace=False))
+    a, b = (objects[side] for side in np.triu_indices(60, 1))
+    model = MMC(max_iter=20_000, tol=1e-8, diagonal=diagonal).fit(
+        np.stack([X[a], X[b]], axis=1), np.where(y[a] == y[b], 1, -1)
+    )
+    return {"objects": objects.tolist(), "diagonal": diagonal, "M": model.get_mahalanobis_matrix().tolist()}
+
+
 def digits():
     """Accuracy of 3-NN on half of digits after learning from the other half."""
     X, y = load_digits(return_X_y=True)
@@ -68,6 +81,11 @@ if __name__ == "__main__":
         "versions": {name: version(name) for name in ("metric-learn", "scikit-learn", "numpy")},
         "itml": [itml(gamma) for gamma in (0.1, 1.0, 10.0)],
         "lmnn": {"iris": lmnn(load_iris, 1), "wine": lmnn(load_wine, 3)},
+        "mmc": {
+            "iris": mmc(load_iris, False),
+            "wine": mmc(load_wine, False),
+            "iris, diagonal": mmc(load_iris, True),
+        },
         "digits": digits(),
     }
     print(json.dumps(answers))
