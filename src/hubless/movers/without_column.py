@@ -7,11 +7,12 @@ import numpy as np
 
 from ..arrays import Array, convert, namespace
 from ..arrays.inputs import check_fraction, check_squares
+from ..arrays.library import blocks
 from ..arrays.products import solve_positive
 from ..moments import scatter
 from ..neighbors.search import search
 from .mover import Mover
-from .points import Points, mean_square, weighted_mean, with_bias_alone
+from .points import ROWS, Points, mean_square, weighted_mean, with_bias_alone
 
 __all__ = ["WithoutColumn"]
 
@@ -169,7 +170,7 @@ class Heights(NamedTuple):
 def heights_over(Z: Array, bias: Array | None, n: Array, mean: Any) -> Heights:
     """Return c and h of objects."""
     xp = namespace(Z)
-    along = (xp.astype(Z, xp.float64) - mean) @ n
+    along = xp.concat([(xp.astype(Z[part, :], xp.float64) - mean) @ n for part in blocks(Z.shape[0], ROWS)])
     return Heights(along, along**2 if bias is None else along**2 + bias)
 
 
@@ -189,7 +190,12 @@ def raised(Z: Array, heights: Heights, n: Array, floor: float) -> Array:
     xp = namespace(Z)
     height = xp.sqrt(xp.clip(heights.wanted - floor, min=0.0))
     check_squares(float(xp.sum(height)))
-    return xp.astype(xp.astype(Z, xp.float64) + (height - heights.along)[:, None] * n, Z.dtype)
+    step = height - heights.along
+
+    def moved(part: slice) -> Array:
+        return xp.astype(xp.astype(Z[part, :], xp.float64) + step[part, None] * n, Z.dtype)
+
+    return xp.concat([moved(part) for part in blocks(Z.shape[0], ROWS)])
 
 
 def _nearest_other(queries: Array, stored: Array, numbers: Array) -> Array:
