@@ -81,6 +81,16 @@ def test_the_direction_is_one_in_which_objects_vary_the_least(blobs, asarray, we
         assert np.cov(X @ n, aweights=w) == pytest.approx(least, rel=0.01)
 
 
+def test_the_direction_of_few_objects_is_one_in_which_they_do_not_differ(asarray, rng, weights):
+    X, y = rng.standard_normal((12, 30)), np.arange(12) % 2
+    mover = Chain([Balance(), WithoutColumn(1.0)])
+    mover.fit(asarray(X), asarray(y), sample_weight=asarray(weights[:12]))
+    n = to_numpy(mover.movers_[-1].direction_)
+    np.testing.assert_allclose(n, reference.least_direction(X, weights[:12]), atol=1e-7)
+    np.testing.assert_allclose(X @ n, (X @ n)[0], atol=1e-9)
+    assert mover.movers_[-1].spread_ > 0.02  # those held out do differ
+
+
 def held_out_by_loops(X, y, g):
     """What `spread_`, `changed_` and `changed_class_` of Balance(g, n_neighbors=3), WithoutColumn are."""
     rows = sorted(np.random.default_rng(0).permutation(len(X))[: len(X) // 5])

@@ -1,5 +1,6 @@
 """WithoutColumn: what one more column would show, written onto a direction in which queries hardly differ."""
 
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import array_api_compat as compat
@@ -9,7 +10,7 @@ from ..arrays import Array, convert, namespace
 from ..arrays.inputs import check_fraction, check_squares
 from ..arrays.library import blocks
 from ..arrays.products import solve_positive
-from ..moments import scatter
+from ..moments import as_weights, scatter
 from ..neighbors.search import search
 from .mover import Mover
 from .points import ROWS, Points, mean_square, weighted_mean, with_bias_alone
@@ -94,9 +95,8 @@ class WithoutColumn(Mover):
         self.spread_ = self.changed_ = self.changed_class_ = 0.0
         if bias is None:
             return points
-        total = scatter(points.inputs, self.mean_, points.weights)
-        self._measure(points, Z, bias, total)
-        self.direction_ = least_direction(total)
+        self._measure(points, Z, bias)
+        self.direction_ = least_direction(points.inputs, self.mean_, as_weights(Z, points.weights))
         heights = heights_over(Z, bias, self.direction_, self.mean_)
         self.floor_ = floor_of(heights)
         return self._flat(points, Z, heights)
@@ -113,14 +113,15 @@ class WithoutColumn(Mover):
         moved = raised(Z, heights, self.direction_, self.floor_)
         return points._replace(X=points.inputs, Z=moved, bias=None, L=None, push=None)
 
-    def _measure(self, points: Points, Z: Array, bias: Array, total: Array) -> None:
+    def _measure(self, points: Points, Z: Array, bias: Array) -> None:
         """Compare answers to held-out objects with those of the column, by a direction of the others."""
         xp, X, n = namespace(Z), points.inputs, Z.shape[0]
         drawn = np.random.default_rng(0).permutation(n)[: min(HELD_OUT, max(1, n // 5))]
+        others = np.ones(n)
+        others[drawn] = 0.0
         numbers = convert(np.sort(drawn), Z)
         queries = xp.take(X, numbers, axis=0)
-        weights = None if points.weights is None else xp.take(points.weights, numbers)
-        n_rest = least_direction(total - scatter(queries, self.mean_, weights))
+        n_rest = least_direction(X, self.mean_, as_weights(Z, points.weights) * convert(others, bias))
         heights = heights_over(Z, bias, n_rest, self.mean_)
         off_plane = heights_over(queries, None, n_rest, self.mean_).along
         wide = mean_square(X, points.weights) or 1.0
@@ -146,18 +147,35 @@ class WithoutColumn(Mover):
 # --- the direction and what is written onto it --------------------------------------------------------------
 
 
-# n = (T / t̄ + δI)^(−20) v / ‖…‖, T the scatter of the objects, t̄ its mean eigenvalue: inverse iteration
-def least_direction(T: Array) -> Array:
+# n = (T + δI)^(−20) v / ‖…‖ by inverse iteration, T = Σ w (x − μ)(x − μ)ᵀ = RᵀR in its mean eigenvalues; with
+# fewer objects than columns by δ (RᵀR + δI)⁻¹ = I − Rᵀ(RRᵀ + δI)⁻¹R
+def least_direction(X: Array, mean: Array, weights: Array) -> Array:
     """Return a direction in which objects vary the least; of several, a random but repeatable mixture."""
-    xp, d = namespace(T), T.shape[0]
-    unit = float(xp.linalg.trace(T)) / d or 1.0
-    eye = xp.eye(d, dtype=T.dtype, device=compat.device(T))
-    inverse = solve_positive(T / unit + RIDGE * eye, eye)
-    n = convert(np.random.default_rng(0).standard_normal(d), T)
+    xp, d = namespace(X), X.shape[1]
+    n = convert(np.random.default_rng(0).standard_normal(d), mean)
+    if X.shape[0] < d:
+        R = (xp.astype(X, xp.float64) - mean) * xp.sqrt(weights)[:, None]
+        R = R / (float(xp.sum(R * R)) / d or 1.0) ** 0.5
+        inverse = _inverse(R @ R.T)
+        step = partial(_step_in_span, R, inverse)
+    else:
+        T = scatter(X, mean, weights)
+        inverse = _inverse(T / (float(xp.linalg.trace(T)) / d or 1.0))
+        step = partial(xp.matmul, inverse)
     for _ in range(ROUNDS):
-        n = inverse @ n
+        n = step(n)
         n = n / xp.sqrt(xp.sum(n * n))
     return n
+
+
+def _step_in_span(R: Array, inverse: Array, n: Array) -> Array:
+    return n - R.T @ (inverse @ (R @ n))
+
+
+def _inverse(M: Array) -> Array:
+    """Return (M + δI)⁻¹."""
+    eye = namespace(M).eye(M.shape[0], dtype=M.dtype, device=compat.device(M))
+    return solve_positive(M + RIDGE * eye, eye)
 
 
 class Heights(NamedTuple):
