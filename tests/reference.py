@@ -447,3 +447,45 @@ def whiten(X, y, queries, alpha, sample_weight=None, later=None):
 def denoise(X, y, queries, power, n_targets, whiten, alpha, n_iter, sample_weight=None, later=None):
     L = denoiser(X, y, power, n_targets, whiten, alpha, n_iter, sample_weight)
     return scores(queries, X, y, L=L, weights=sample_weight, later=later)
+
+
+# Without a column
+
+
+def least_direction(X, weights=None):
+    """(T / t̄ + 1e-6 I)^(−20) v at length 1, T the scatter of X and v drawn at random with the seed 0."""
+    mu, d = total_mean(X, weights), X.shape[1]
+    T = scatter_matrix(X, [mu] * len(X), weights)
+    power = matrix_power(T * d / np.trace(T) + 1e-6 * np.eye(d), -20)
+    n = power @ np.random.default_rng(0).standard_normal(d)
+    return n / math.sqrt(sum(a * a for a in n))
+
+
+def onto_direction(Z, bias, n, mu, learned_from=None):
+    """Objects moved along n until c'² = c² + b − κ, with κ 100 standard deviations below the least c² + b."""
+    Z0, bias0 = (Z, bias) if learned_from is None else learned_from
+    wanted = [sum(n * (z - mu)) ** 2 + b for z, b in zip(Z0, bias0, strict=True)]
+    middle = mean(wanted)
+    floor = min(wanted) - 100 * math.sqrt(mean([(h - middle) ** 2 for h in wanted]))
+    rows = []
+    for z, b in zip(Z, bias, strict=True):
+        c = sum(n * (z - mu))
+        rows.append(z + (math.sqrt(max(c * c + b - floor, 0.0)) - c) * n)
+    return np.array(rows)
+
+
+def without_column(X, y, max_changed, sample_weight=None, later=None):
+    """Alone, it has no column to do without."""
+    return stay(X, y, sample_weight, later)
+
+
+def handicapped_without_column(X, y, movers, sample_weight=None, later=None):
+    """Balance(0.7, n_neighbors=3), then WithoutColumn."""
+    near = [near_spread(x, X, 3, leave_out=i) for i, x in enumerate(X)]
+    cap = sorted(near)[math.ceil(0.99 * (len(X) - 1))]
+    n, mu = least_direction(X, sample_weight), total_mean(X, sample_weight)
+    learned_from = X, [-0.7 * min(r, cap) for r in near]
+    if later is None:
+        return onto_direction(*learned_from, n, mu)
+    bias = [-0.7 * min(near_spread(z, X, 3), cap) for z in later[0]]
+    return onto_direction(later[0], bias, n, mu, learned_from)

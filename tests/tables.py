@@ -29,6 +29,7 @@ from hubless.movers import (
     Steer,
     Unit,
     Whiten,
+    WithoutColumn,
 )
 from tests import reference
 
@@ -105,6 +106,7 @@ TABLE = _table(
         needs_pairs=True,
         needs_spread=True,
     ),
+    Row(WithoutColumn(1.0), reference.without_column, squares_overflow=False),
     Row(KernelMove(0.2, 3, gamma=0.8), reference.kernel_move, needs_pairs=True, same_bits=False),
     Row(
         Regress(Ridge(alpha=2.0), 2),
@@ -196,6 +198,12 @@ CASES = {
         strength=0.3,
         alpha=0.02,
         classifier="logistic",
+    ),
+    "Balance, WithoutColumn": Row(
+        Chain([Balance(0.7, n_neighbors=3), WithoutColumn(1.0)]),
+        reference.handicapped_without_column,
+        same_later=False,
+        same_bits=False,  # SciPy solves for NumPy arrays
     ),
 }
 IN_PARTS = {name: row for name, row in CASES.items() if row.in_parts}

@@ -279,10 +279,11 @@ class MoveLabeledClassifier(MovedNeighbors):
                 'MoveLabeledClassifierCV(mover="auto") chooses one.'
             )
         mover._check_nested("a classifier")
-        if mover._adds_column and self.weights == "distance":
+        if mover._gives_order_alone and self.weights == "distance":
             raise ValueError(
-                'weights="distance" needs distances, and a mover that adds a column gives only their order; '
-                f'got {type(mover).__name__}. Use weights="uniform", or a mover without a column.'
+                'weights="distance" needs distances, and a mover that adds a column, or writes it onto a '
+                f'direction, gives only their order; got {type(mover).__name__}. Use weights="uniform", or a '
+                "mover that needs no column."
             )
         return k, mover
 

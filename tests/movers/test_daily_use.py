@@ -25,6 +25,7 @@ from hubless.movers import (
     Stay,
     Steer,
     Whiten,
+    WithoutColumn,
 )
 from tests.tables import CASES, each
 
@@ -50,7 +51,7 @@ OF_CLASSIFIERS = [
 def exceptions(estimator):
     if isinstance(estimator, MoveLabeledClassifier):
         return {"check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES}
-    if isinstance(estimator, Stay | MoveLabeledClassifierCV) or repr(estimator) == "Chain()":
+    if isinstance(estimator, Stay | WithoutColumn | MoveLabeledClassifierCV) or repr(estimator) == "Chain()":
         return {}
     return {
         "check_transformer_general": TWO_TRANSFORMS,

@@ -12,6 +12,7 @@ from .label_ridge import *
 from .metrics import *
 from .bias import *
 from .steer import *
+from .without_column import *
 from .regressors import *
 from .chain import *
 

@@ -15,8 +15,8 @@ class Chain(Mover):
 
     Good for combinations. Each learns from the objects as the one before it left them. Order matters: a
     metric (Whiten, Denoise) comes first, as those after it work in its space; then what moves objects
-    (Shrink, Smooth, MoveLabeled, …); then Balance, then Steer. Targets are those of the input space, or those
-    given, for all of them.
+    (Shrink, Smooth, MoveLabeled, …); then Balance, then Steer; WithoutColumn last. Targets are those of the
+    input space, or those given, for all of them.
 
     Parameters
     ----------
@@ -45,7 +45,16 @@ class Chain(Mover):
 
     @property
     def _adds_column(self) -> bool:  # type: ignore[override]
-        return any(mover._adds_column for mover in self.movers)
+        return self._has_column(False)
+
+    def _has_column(self, before: bool) -> bool:
+        for mover in self.movers:
+            before = mover._has_column(before)
+        return before
+
+    @property
+    def _gives_order_alone(self) -> bool:
+        return any(mover._gives_order_alone for mover in self.movers)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):

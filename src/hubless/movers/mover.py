@@ -163,7 +163,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return moved
 
     def _move_objects(self, Z: Array, codes: Array | None) -> Array:
-        return to_query_space(self._apply(Points(Z, Z, codes, 0)), self.space_)[0]
+        return to_query_space(self._apply(Points(Z, Z, codes, 0, inputs=Z)), self.space_)[0]
 
     # --- learning from sums, where the objects are not all in memory ----------------------------------------
 
@@ -219,6 +219,15 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _device(self) -> str | None:
         """Return the device that computes arrays of the host; None for the host."""
         return getattr(self, "device", None)
+
+    def _has_column(self, before: bool) -> bool:
+        """Return whether objects have a column after this mover; `before` says whether they had one."""
+        return before or self._adds_column
+
+    @property
+    def _gives_order_alone(self) -> bool:
+        """Whether distances to moved objects give only the order of neighbours, and only in L2."""
+        return self._adds_column
 
     def _learn(self, points: Points) -> Points:
         """Learn from points and move them."""

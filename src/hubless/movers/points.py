@@ -142,10 +142,6 @@ class QuerySpace(NamedTuple):
     floor: float | None = None  # the least b' of the objects learned from, where the column is 0
 
 
-# With P = z − L'μ, t > 0 and z' = μ + t L P:
-#   t (‖L'x − z‖² + b) = ‖x − z'‖² + b' + (what is the same for every z),   b' = t (‖P‖² + b) − t² ‖LP‖²
-# and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the slope of ‖P‖² + b over ‖LP‖²
-# leaves to the column what the norms of the moved objects do not show. A push p moves z' by t p (`_pushed`).
 def to_query_space(
     points: Points, space: QuerySpace | None, mean: Array | None = None
 ) -> tuple[Array, QuerySpace]:
@@ -154,20 +150,8 @@ def to_query_space(
     Without a `space`, it is learned from these points, whose `mean` is given.
     """
     xp = namespace(points.Z)
-    Z, bias = points.Z, points.bias
-    gain = 1.0 if space is None else space.gain
-    mean = space.mean if space is not None else mean
-    if points.L is not None:
-        L, centre = points.L, xp.astype(mean, Z.dtype)
-        P = Z - centre @ L
-        back = P @ L.T
-        heights, squares = squared_norms(P), squared_norms(back)
-        heights = heights if bias is None else heights + bias
-        if space is None:
-            gain = _slope(xp, heights, squares, 100 * float(xp.finfo(Z.dtype).eps))
-        Z, bias = centre + gain * back, gain * heights - gain**2 * squares
-    if points.push is not None:
-        Z, bias = _pushed(Z, bias, gain * points.push, mean)
+    gain, mean = (None, mean) if space is None else (space.gain, space.mean)
+    Z, bias, gain = with_bias_alone(points, mean, gain)
     if bias is None:
         return Z, QuerySpace(mean, gain) if space is None else space
     if space is None:
@@ -175,6 +159,31 @@ def to_query_space(
     column = xp.sqrt(xp.clip(bias - space.floor, min=0.0))
     check_squares(float(xp.sum(column)))
     return xp.concat([Z, xp.astype(column, Z.dtype)[:, None]], axis=1), space
+
+
+# With P = z − L'μ, t > 0 and z' = μ + t L P:
+#   t (‖L'x − z‖² + b) = ‖x − z'‖² + b' + (what is the same for every z),   b' = t (‖P‖² + b) − t² ‖LP‖²
+# and ‖(x, 0) − (z', √(b' − floor))‖² orders objects as that does. t is free: the slope of ‖P‖² + b over ‖LP‖²
+# leaves to the column what the norms of the moved objects do not show. A push p moves z' by t p (`_pushed`).
+def with_bias_alone(points: Points, mean: Any, gain: float | None) -> tuple[Array, Array | None, float]:
+    """Return points in the space of the queries, z', with b', where there is one, and t, where none is given.
+
+    Queries are compared with them by ‖x − z'‖² + b'.
+    """
+    xp = namespace(points.Z)
+    Z, bias, t = points.Z, points.bias, 1.0 if gain is None else gain
+    if points.L is not None:
+        L, centre = points.L, xp.astype(mean, Z.dtype)
+        P = Z - centre @ L
+        back = P @ L.T
+        heights, squares = squared_norms(P), squared_norms(back)
+        heights = heights if bias is None else heights + bias
+        if gain is None:
+            t = _slope(xp, heights, squares, 100 * float(xp.finfo(Z.dtype).eps))
+        Z, bias = centre + t * back, t * heights - t**2 * squares
+    if points.push is not None:
+        Z, bias = _pushed(Z, bias, t * points.push, mean)
+    return Z, bias, t
 
 
 # ‖x − z‖² + b − 2 pᵀ(x − μ) = ‖x − (z + p)‖² + b − 2 pᵀ(z − μ) − ‖p‖²

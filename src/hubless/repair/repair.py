@@ -60,6 +60,11 @@ class Repair:
                 f"{self.mover!r} adds a column to stored vectors, which queries of an index lack. A model "
                 "for an index is made by `hubless fit`."
             )
+        if self.mover._gives_order_alone and self.metric != "l2":
+            raise ValueError(
+                f"{self.mover!r} moves vectors for an index that compares by Euclidean distance; got "
+                f"metric={self.metric!r}. Use a mover without WithoutColumn."
+            )
 
     @property
     def dimension(self) -> int:
