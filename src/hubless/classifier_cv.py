@@ -23,7 +23,13 @@ from .movers import MoveLabeled, Mover, Stay
 from .selection.candidates import name as name_of
 from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
-from .selection.explain import explain, explain_grid, table, without_comparison
+from .selection.explain import (
+    explain,
+    explain_grid,
+    table,
+    without_column_words,
+    without_comparison,
+)
 from .selection.folds import can_compare, feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
@@ -61,8 +67,9 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     center : bool, default=True
         "ridge" moves about the mean of the labeled objects, as the paper does, or about the origin.
     lift : bool, default=True
-        Whether movers that need one more column (see `moved_`) are tried. False for an index that cannot have
-        one; weights="distance" leaves them out too, as they only give the order of distances.
+        Whether moved objects may have one more column (see `moved_`). False for an index that cannot have
+        one: movers that need it are then followed by `WithoutColumn`. weights="distance" leaves out both, as
+        they give the order of distances alone.
     max_seconds : float or None, default=None
         Stop trying after this many seconds and take the best so far. With a limit the choice may depend on
         the speed of the machine.
@@ -284,13 +291,13 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             given_targets,
             n_targets_of(movers),
         )
-        race = Race(validation, self.lift and self.weights == "uniform", self.max_seconds)
+        race = Race(validation, self.lift, self.max_seconds)
         choice = race.run(movers)
         results, why = table(race, choice), explain(race, choice)
         if not given_targets:
             labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
         self._store(classes, labeled, clone(choice.mover))
-        self._keep_choice(choice.n_neighbors, choice.score, results, why)
+        self._keep_choice(choice.n_neighbors, choice.score, results, why + without_column_words(self.mover_))
 
     def _keep_choice(self, k: int, score: float, results: dict[str, np.ndarray], why: str) -> None:
         self.n_neighbors_, self.best_score_, self.cv_results_, self._why = k, score, results, why

@@ -29,6 +29,7 @@ from hubless.movers import (
     Stay,
     Steer,
     Whiten,
+    WithoutColumn,
 )
 from hubless.selection import race, validation
 from hubless.selection.candidates import (
@@ -243,16 +244,20 @@ def nearest_decides(distances):
     return np.tile([1.2, 1.1, 1.0], (len(distances), 1))  # ties to the class of the nearest
 
 
-def test_without_a_lift_there_is_no_column(overlapping, races):
+@pytest.mark.parametrize("n_columns", [1, 12])
+def test_without_a_lift_there_is_no_column(overlapping, races, rng, n_columns):
+    """Movers that need a column do without: at a price with few columns that all matter, which is told."""
     X, y = overlapping
+    X = np.column_stack([X, 0.01 * rng.standard_normal((150, n_columns))])
     model = auto(lift=False).fit(X, y)
-    assert model.moved_.shape == (150, 4)
-    assert {type(step) for trial in races[0].trials for step in trial.steps} & {
-        Whiten,
-        Balance,
-        Steer,
-    } == set()
-    assert len(races[0].trials) == sum(not mover._adds_column for mover in simple_movers())
+    assert model.moved_.shape == X.shape
+    assert not any(trial.mover._adds_column for trial in races[0].trials)
+    kinds = {type(step) for trial in races[0].trials for step in trial.steps}
+    assert {Whiten, Balance, Steer, WithoutColumn} <= kinds
+    flat = isinstance(model.mover_, Chain) and isinstance(model.mover_.movers[-1], WithoutColumn)
+    assert ("Without a column, the nearest object of" in model.explain()) == flat
+    far = auto([Chain([Shrink(), Steer()])], lift=False).fit(X, y)
+    assert f"{far.mover_.movers_[-1].changed_class_:.1%} of held-out objects is of another" in far.explain()
 
 
 def test_the_best_are_extended_by_balance_and_steer(overlapping, races):
@@ -328,14 +333,13 @@ def test_two_objects_per_class_take_what_is_known_to_be_good(rng, races):
     means, y = 2 * rng.standard_normal((15, 40)), np.repeat(np.arange(15), 2)
     X = means[y] + rng.standard_normal((30, 40))
     model = MoveLabeledClassifierCV(mover="auto").fit(X, y)
-    assert [name(trial.mover) for trial in races[0].trials] == [name(unchosen(True)), "Stay()"]
-    assert name(model.mover_) == "Shrink(step=0.5) + Balance(strength=0.3) + " + name(
-        unchosen(True).movers[-1]
-    )
+    assert [name(trial.mover) for trial in races[0].trials] == [name(unchosen()), "Stay()"]
+    assert name(model.mover_) == "Shrink(step=0.5) + Balance(strength=0.3) + " + name(unchosen().movers[-1])
     queries, truth = means + 1.5 * rng.standard_normal((15, 40)), np.arange(15)
     assert model.score(queries, truth) >= KNeighborsClassifier(1).fit(X, y).score(queries, truth)
     flat = MoveLabeledClassifierCV(mover="auto", lift=False).fit(X, y)
-    assert name(flat.mover_) == "Shrink(step=0.5)"
+    assert isinstance(flat.mover_.movers[-1], WithoutColumn)
+    assert flat.moved_.shape == X.shape
     assert isinstance(MoveLabeledClassifierCV(mover="auto").fit(X[:18], y[:18]).mover_, Stay)  # too few
 
 
@@ -527,7 +531,7 @@ def test_one_class_and_two_objects_work(rng):
         ({"mover": [Stay(), "auto"]}, r"movers of hubless.movers.*got \[Stay\(\), 'auto'\]"),
         ({"mover": [Shrink(7)]}, "step must be a number from 0 to 1; got 7"),
         ({"max_seconds": 0}, "max_seconds must be a finite number above 0; got 0"),
-        ({"mover": [Whiten()], "lift": False}, "no mover could learn.*each adds a column, which lift=False"),
+        ({"mover": [Whiten()], "weights": "distance"}, "no mover could learn.*each gives the order of dist"),
         ({"cv": [(np.arange(150), np.arange(0))]}, "every test part of cv is empty"),
         ({"n_neighbors": [101]}, "n_neighbors may be at most 100"),
     ],

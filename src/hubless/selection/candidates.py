@@ -2,7 +2,18 @@
 
 from inspect import signature
 
-from ..movers import MOVERS, Balance, Chain, MoveLabeled, Mover, Shrink, Stay, Steer, Whiten
+from ..movers import (
+    MOVERS,
+    Balance,
+    Chain,
+    MoveLabeled,
+    Mover,
+    Shrink,
+    Stay,
+    Steer,
+    Whiten,
+    WithoutColumn,
+)
 from ..solve import Penalty
 
 MAX_ITER = 30  # steps of the logistic regressions of Steer
@@ -53,9 +64,19 @@ def balanced(mover: Mover) -> list[Mover]:
     return [_then(mover, Balance(0.3))]
 
 
-def unchosen(lift: bool) -> Mover:
-    """Return the mover to take where there is too little to choose by; without a column if it must be."""
-    return Chain([mover for mover in UNCHOSEN if lift or not mover._adds_column])
+def unchosen() -> Mover:
+    """Return the mover to take where there is too little to choose by."""
+    return Chain(list(UNCHOSEN))
+
+
+def without_column(mover: Mover) -> Mover:
+    """Return a mover that needs no column; held-out queries judge what that costs."""
+    return _then(mover, WithoutColumn(1.0)) if mover._adds_column else mover
+
+
+def with_column(mover: Mover) -> Mover:
+    """Return the mover that `without_column` was made of."""
+    return Chain([step for step in steps(mover) if not isinstance(step, WithoutColumn)])
 
 
 def to_steer(best: Mover, n_per_class: float) -> list[Mover]:

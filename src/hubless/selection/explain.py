@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..movers import MoveLabeled, Stay
+from ..movers import Chain, MoveLabeled, Mover, Stay, WithoutColumn
 from .candidates import name
 from .folds import share_error, tried_row
 from .race import CAUTION, Race
@@ -80,6 +80,17 @@ def explain_grid(alpha: float, n_targets: int, k: int, score: float, n_settings:
     return (
         f"MoveLabeled with alpha={alpha:.3g}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
         f"held-out queries are answered correctly, the best of {n_settings} settings."
+    )
+
+
+def without_column_words(mover: Mover) -> str:
+    """Say what it costs to do without a column, where a fitted mover does; else nothing."""
+    last = mover.movers_[-1] if isinstance(mover, Chain) else mover
+    if not isinstance(last, WithoutColumn) or last.direction_ is None:
+        return ""
+    return (
+        f" Without a column, the nearest object of {last.changed_class_:.1%} of held-out objects is of "
+        "another class than with one."
     )
 
 

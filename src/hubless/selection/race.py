@@ -14,7 +14,17 @@ from time import perf_counter
 
 from ..movers import Mover, Stay
 from ..support.progress import progress_bar
-from .candidates import MAX_SCORES, balanced, name, simple_movers, steered, to_steer, unchosen
+from .candidates import (
+    MAX_SCORES,
+    balanced,
+    name,
+    simple_movers,
+    steered,
+    to_steer,
+    unchosen,
+    with_column,
+    without_column,
+)
 from .trial import Trial
 from .validation import CrossValidation
 
@@ -31,7 +41,7 @@ class Race:
     """Trials of a race, its clock and its choice."""
 
     def __init__(self, folds: CrossValidation, lift: bool = True, max_seconds: float | None = None) -> None:
-        """`lift` allows movers with a column; `max_seconds` ends the race."""
+        """`lift` allows a column, or movers do without; `max_seconds` ends the race."""
         self.folds, self.lift, self.max_seconds = folds, lift, max_seconds
         self.trials: list[Trial] = []
         self.is_thin = False  # whether there is too little to choose by
@@ -57,7 +67,7 @@ class Race:
         self.first_round = self.compared = min(FIRST_ROUND, -(-3 * final // 5))
         self.is_thin = not movers and self.folds.is_thin()
         if self.is_thin:
-            movers = [unchosen(self.lift), Stay()] if n >= MIN_QUERIES else [Stay()]
+            movers = [unchosen(), Stay()] if n >= MIN_QUERIES else [Stay()]
         with progress_bar(None, desc="movers", unit="") as self.bar:
             self._try(movers or simple_movers())
             if not movers:
@@ -77,32 +87,42 @@ class Race:
         for mover in movers:
             if self.is_out_of_time():
                 return
-            if mover._adds_column and not self.lift:
+            if mover._gives_order_alone and self.folds.by_distance:
                 continue
-            trial = self.folds.new_trial(mover, len(self.trials))
+            allowed = mover if self.lift else without_column(mover)
+            trial = self.folds.new_trial(allowed, len(self.trials))
             self.folds.extend(trial, self.first_round, self.leader)
             self._keep([trial])
 
     def _try_steered(self, n_queries: int) -> None:
         """Try Steer in all its settings behind a few movers, by one neighbour, then the best by every k."""
         folds, n = self.folds, self.folds.labeled.X.shape[0]
-        if not self.lift or self.leader is None or n * folds.n_classes > MAX_SCORES:
+        if folds.by_distance or self.leader is None or n * folds.n_classes > MAX_SCORES:
             return
         tried: list[Trial] = []
-        for base in to_steer(self.leader.mover, n / folds.n_classes):
+        for base in to_steer(with_column(self.leader.mover), n / folds.n_classes):
             if self.is_out_of_time():
                 return
             movers = steered(base)
             trials = [folds.new_trial(mover, len(self.trials) + i, ks=(1,)) for i, mover in enumerate(movers)]
             folds.extend_steered(trials, n_queries)
-            self._keep(trials)
+            if self.lift:  # otherwise these only tell what to try without a column
+                self._keep(trials)
             tried += [trial for trial in trials if not trial.error]
         if tried and not self.is_out_of_time():
             best = max(tried, key=lambda trial: (trial.score, -trial.number))
-            again = folds.new_trial(best.mover, best.number)
-            folds.extend(again, n_queries)
-            again.seconds += best.seconds
+            self._try_by_every_k(best, n_queries)
+
+    def _try_by_every_k(self, best: Trial, n_queries: int) -> None:
+        """Let the best of the settings that answered by one neighbour answer by every number of them."""
+        if self.lift:
+            again = self.folds.new_trial(best.mover, best.number)
             self.trials[best.number] = again
+        else:
+            again = self.folds.new_trial(without_column(best.mover), len(self.trials))
+            self.trials.append(again)
+        self.folds.extend(again, n_queries)
+        again.seconds += best.seconds
 
     def _keep(self, trials: list[Trial]) -> None:
         """Add trials, and look for a new leader among them."""
@@ -160,7 +180,7 @@ class Race:
         """Return the settings that answered all queries of the last comparison that was finished."""
         learned = [trial for trial in self.trials if not trial.error]
         if not learned:
-            no_lift = 'each adds a column, which lift=False and weights="distance" exclude.'
+            no_lift = 'each gives the order of distances alone, and weights="distance" needs distances.'
             why = self.trials[0].error if self.trials else no_lift
             raise ValueError(f"no mover could learn from these objects: {why}")
         enough = min(self.compared, max(trial.n_queries for trial in learned))

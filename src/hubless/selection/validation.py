@@ -65,7 +65,7 @@ class CrossValidation:
     def queries_of_folds(self, enough: int) -> int:
         """Return how many queries the first folds have, as many folds as it takes to have enough."""
         counts = np.cumsum([len(test) for _, test in self.folds])
-        return int(counts[min(np.searchsorted(counts, enough), len(counts) - 1)])
+        return int(counts[min(int(np.searchsorted(counts, enough)), len(counts) - 1)])
 
     def is_thin(self) -> bool:
         """Return whether most queries have less than two objects of their class to be answered by.
