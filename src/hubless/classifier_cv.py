@@ -20,6 +20,7 @@ from .arrays.inputs import (
 )
 from .classifier import VOTES, MovedNeighbors
 from .movers import MoveLabeled, Mover, Stay
+from .movers.span import in_span
 from .selection.candidates import name as name_of
 from .selection.explain import explain, table
 from .selection.folds import feasible_neighbors, folds
@@ -246,12 +247,13 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         or_none(check_positive)("max_seconds", self.max_seconds)
         shuffle = check_random_state(self.random_state).permutation
         validation = CrossValidation(
-            labeled,
+            in_span(labeled, movers),
             int(classes.shape[0]),
             [(train, shuffle(test)) for train, test in parts],
             self._ks(parts, MAX_NEIGHBORS),
             self.weights == "distance",
             given_targets,
+            labeled.X.shape[1],
         )
         race = Race(validation, self.lift and self.weights == "uniform", self.max_seconds)
         choice = race.run(movers)

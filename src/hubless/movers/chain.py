@@ -47,6 +47,10 @@ class Chain(Mover):
     def _adds_column(self) -> bool:  # type: ignore[override]
         return any(mover._adds_column for mover in self.movers)
 
+    @property
+    def _ignores_axes(self) -> bool:  # type: ignore[override]
+        return all(mover._ignores_axes for mover in self.movers)
+
     def _check_parameters(self) -> None:
         if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):
             raise ValueError(

@@ -50,12 +50,14 @@ class LogisticProblem:
     unit: float  # what they were divided by
 
     @staticmethod
-    def of(X: Array, codes: Array, n_classes: int, weights: Array | None) -> "LogisticProblem":
-        """Return the problem of labeled objects in any units."""
+    def of(
+        X: Array, codes: Array, n_classes: int, weights: Array | None, columns: int | None = None
+    ) -> "LogisticProblem":
+        """Return the problem of labeled objects in any units; `columns` are those of the input."""
         xp, w = namespace(X), as_weights(X, weights)
         mean, shares = weighted_mean(X, weights), w / xp.sum(w)
         scaled = centred(X, mean)
-        unit = (float(xp.sum(shares * squared_norms(scaled))) / X.shape[1]) ** 0.5 or 1.0
+        unit = (float(xp.sum(shares * squared_norms(scaled))) / (columns or X.shape[1])) ** 0.5 or 1.0
         scaled = scaled / unit
         means, totals = class_means(scaled, codes, n_classes, shares)
         present = np.flatnonzero(to_numpy(totals) > 0)

@@ -35,12 +35,18 @@ class Points(NamedTuple):
     L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
     inputs: Array | None = None  # (n, d): where the objects were, in the space of the queries
     push: Array | None = None  # (n, d), float64: a direction that queries are preferred in
+    columns: int | None = None  # of the input, where X is in the span of the objects and has fewer
 
     @staticmethod
-    def of(labeled: Labeled, n_classes: int) -> "Points":
+    def of(labeled: Labeled, n_classes: int, columns: int | None = None) -> "Points":
         """Return objects that have not moved yet."""
         X, codes, weights, targets = labeled
-        return Points(X, X, codes, n_classes, weights, targets, inputs=X)
+        return Points(X, X, codes, n_classes, weights, targets, inputs=X, columns=columns)
+
+    @property
+    def n_columns(self) -> int:
+        """The columns that means go over, by which penalties have their units: those of the input."""
+        return self.columns or int(self.X.shape[1])
 
     def with_bias(self, bias: Array) -> "Points":
         """Return the same points with this bias added."""

@@ -80,7 +80,9 @@ class Steer(Mover):
         if self.classifier == "ridge":
             self._take(ridge_scores(points, float(self.alpha)), _target_spread(points))
         else:
-            problem = LogisticProblem.of(points.inputs, points.codes, points.n_classes, points.weights)
+            problem = LogisticProblem.of(
+                points.inputs, points.codes, points.n_classes, points.weights, points.n_columns
+            )
             self._take(problem.solve(float(self.alpha)), mean_square(points.X, points.weights))
 
     def _take(self, scores: LogOdds, unit: float) -> None:
@@ -102,7 +104,7 @@ def ridge_scores(points: Points, alpha: float) -> LogOdds:
     means, totals = class_means(X, points.codes, points.n_classes, weights)
     T = scatter(X, mean, weights)
     d = T.shape[0]
-    penalty = alpha * float(xp.linalg.trace(T)) / d
+    penalty = alpha * float(xp.linalg.trace(T)) / points.n_columns
     ridge = (penalty or 1.0) * xp.eye(d, dtype=T.dtype, device=compat.device(T))
     coef = xp.linalg.solve(T + ridge, (totals[:, None] * (means - mean)).T).T
     return LogOdds(coef, totals / xp.sum(totals), mean)

@@ -52,6 +52,7 @@ class CrossValidation:
     ks: tuple[int, ...]
     by_distance: bool = False
     given_targets: bool = False
+    columns: int | None = None  # of the input, where the objects are in their span
 
     def __post_init__(self) -> None:
         order, weights = np.concatenate([test for _, test in self.folds]), self.labeled.weights
@@ -122,7 +123,9 @@ class CrossValidation:
         if fold not in self.odds:
             points = self._start(fold)
             self.odds[fold] = SharedOdds(
-                LogisticProblem.of(points.X, points.codes, points.n_classes, points.weights)
+                LogisticProblem.of(
+                    points.X, points.codes, points.n_classes, points.weights, points.n_columns
+                )
             )
         return self.odds[fold].at(alpha)
 
@@ -156,7 +159,7 @@ class CrossValidation:
         if fold not in self.unmoved:
             width = self.labeled.targets.shape[1]
             part = training_part(self.labeled, self.folds[fold][0], width, self.given_targets)
-            self.unmoved[fold] = Points.of(part, self.n_classes)
+            self.unmoved[fold] = Points.of(part, self.n_classes, self.columns)
         return self.unmoved[fold]
 
 
