@@ -18,6 +18,7 @@ from .arrays.inputs import (
     check_weights,
     or_none,
 )
+from .arrays.products import keep_threads
 from .classifier import VOTES, MovedNeighbors
 from .movers import MoveLabeled, Mover, Stay
 from .movers.span import in_span
@@ -256,9 +257,10 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             labeled.X.shape[1],
         )
         race = Race(validation, self.lift and self.weights == "uniform", self.max_seconds)
-        choice = race.run(movers)
-        results, why = table(race, choice), explain(race, choice)
-        self._store(classes, labeled, clone(choice.mover))
+        with keep_threads(blas=1):  # a race is many small products
+            choice = race.run(movers)
+            results, why = table(race, choice), explain(race, choice)
+            self._store(classes, labeled, clone(choice.mover))
         self.n_neighbors_, self.best_score_ = choice.n_neighbors, choice.score
         self.cv_results_, self._why = results, why
         for name in GRID_ATTRIBUTES:  # those of an earlier fit

@@ -92,10 +92,10 @@ class Whiten(_Metric):
         xp, X, d = namespace(points.X), points.X, points.n_columns
         mean = weighted_mean(X, points.weights)
         S, total = within_scatter(X, points.codes, points.n_classes, mean, points.weights)
-        values, V = xp.linalg.eigh(S / X.shape[0])
-        values = xp.clip(values, min=0.0)
+        values, V = xp.linalg.eigh(S)
+        values = xp.clip(values / X.shape[0], min=0.0)
         unit = float(xp.sum(values)) / d
-        spread = float(xp.linalg.trace(total)) / X.shape[0]
+        spread = total / X.shape[0]
         if unit <= max(1e-12 * spread, ROUNDING * float(xp.sum(mean**2)) / d):
             raise ValueError(NOTHING)
         alpha = float(self.alpha)
@@ -170,14 +170,15 @@ class Denoise(_Metric):
     def _metric(self, points: Points) -> tuple[Array, float]:
         xp, X, weights, d = namespace(points.X), points.X, points.weights, points.n_columns
         mean, total = weighted_mean(X, weights), float(xp.sum(as_weights(X, weights)))
-        values, V = xp.linalg.eigh(scatter(X, mean, weights) / total)
-        values = xp.clip(values, min=0.0)
+        values, V = xp.linalg.eigh(scatter(X, mean, weights))
+        values = xp.clip(values / total, min=0.0)
         unit = float(xp.sum(values)) / d
         targets = first_targets(points.targets, self.n_targets)
         if unit <= ROUNDING * float(xp.sum(mean**2)) / d or not bool(xp.any(targets >= 0)):
             raise ValueError(NOTHING)
         roots = xp.sqrt(values / unit + float(self.alpha))
         white = V / roots  # (d, d): K^(−½) but for a rotation
+        L: Array = None
         for turn in range(self.n_iter):
             if turn > 0:
                 seen = X @ xp.astype(L, X.dtype)

@@ -117,13 +117,13 @@ def centred(X: Array, mean: Array) -> Array:
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
 def within_scatter(
     X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None
-) -> tuple[Array, Array]:
-    """Return S, the scatter about the means of the classes, and T, the scatter about μ; both (d, d)."""
+) -> tuple[Array, float]:
+    """Return S, the scatter about the means of the classes, (d, d), and the trace of T, that about μ."""
     xp = namespace(X, mean)
     means, totals = class_means(X, codes, n_classes, weights)
     between = (means - mean) * xp.sqrt(totals)[:, None]
     total = scatter(X, mean, weights)
-    return total - between.T @ between, total
+    return total - between.T @ between, float(xp.linalg.trace(total))
 
 
 def squared_norms(X: Array) -> Array:

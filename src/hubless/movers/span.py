@@ -47,6 +47,7 @@ def in_span(labeled: Labeled, movers: list[Mover]) -> Labeled:
     xp, (n, d) = namespace(labeled.X), labeled.X.shape
     if n >= d or not all(mover._ignores_axes for mover in movers):
         return labeled
-    X = xp.astype(coordinates(labeled.X)[0], labeled.X.dtype)
+    X, dtype = coordinates(labeled.X)[0], labeled.X.dtype
     # the length of a row may be more than its precision can hold
-    return labeled._replace(X=X) if bool(xp.all(xp.isfinite(X))) else labeled
+    fits = float(xp.max(xp.abs(X))) < float(xp.finfo(dtype).max)
+    return labeled._replace(X=xp.astype(X, dtype)) if fits else labeled
