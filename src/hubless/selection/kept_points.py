@@ -8,7 +8,7 @@ from time import perf_counter
 from ..arrays import Array, namespace
 from ..movers.points import Points
 
-TIMES, LEAST = 4, 1 << 26  # bytes that are kept: this many times those of the objects, and at least so many
+TIMES, LEAST = 4, 1 << 27  # bytes that are kept: this many times those of the objects, and at least so many
 
 
 @dataclass
