@@ -33,7 +33,7 @@ from hubless.movers import (
 )
 from tests import reference
 
-NOT_LEARNED_FROM = ("device", "keep_moments")  # parameters that do not change where objects go
+NOT_LEARNED_FROM = ("max_iter", "device", "keep_moments")  # parameters that do not change where objects go
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from .arrays.inputs import (
     check_weights,
     or_none,
 )
+from .arrays.products import keep_threads
 from .classifier import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover, Stay
+from .movers.span import in_span
 from .selection.candidates import name as name_of
 from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
@@ -283,20 +285,22 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         or_none(check_positive)("max_seconds", self.max_seconds)
         shuffle = check_random_state(self.random_state).permutation
         validation = CrossValidation(
-            labeled,
+            in_span(labeled, movers),
             int(classes.shape[0]),
             [(train, shuffle(test)) for train, test in parts],
             self._ks(parts, MAX_NEIGHBORS),
             self.weights == "distance",
             given_targets,
             n_targets_of(movers),
+            labeled.X.shape[1],
         )
         race = Race(validation, self.lift, self.max_seconds)
-        choice = race.run(movers)
-        results, why = table(race, choice), explain(race, choice)
-        if not given_targets:
-            labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
-        self._store(classes, labeled, clone(choice.mover))
+        with keep_threads(blas=1):  # a race is many small products
+            choice = race.run(movers)
+            results, why = table(race, choice), explain(race, choice)
+            if not given_targets:
+                labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
+            self._store(classes, labeled, clone(choice.mover))
         self._keep_choice(choice.n_neighbors, choice.score, results, why + without_column_words(self.mover_))
 
     def _keep_choice(self, k: int, score: float, results: dict[str, np.ndarray], why: str) -> None:

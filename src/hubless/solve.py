@@ -137,12 +137,14 @@ class RidgeProblem(NamedTuple):
     moments: Moments | None
     x: Array = None  # (pairs, d), centred and multiplied by √w, as is z; None where there are moments
     z: Array = None
+    columns: int | None = None  # that eigenvalues go over, where pairs are in the span of the objects
 
     def mean_eigenvalue(self) -> float:
         """Return the mean eigenvalue of XKXᵀ."""
+        xp, columns = namespace(self.mean), self.columns or self.mean.shape[0]
         if self.moments is not None:
-            return mean_eigenvalue(self.moments.K)
-        return float(namespace(self.z).sum(self.z**2)) / self.z.shape[1]
+            return float(xp.linalg.trace(self.moments.K)) / columns
+        return float(xp.sum(self.z**2)) / columns
 
     def solve(self, alpha: float, toward: str = "zero") -> Array:
         """Return W of shape (d, d) for λ = alpha, which pulls W toward "zero" or the "identity"."""

@@ -1,4 +1,4 @@
-"""Peak memory of fit: no matrix of all pairs of a class, however many cores there are."""
+"""Peak memory: no matrix of all pairs of a class, however many cores there are; and that of a race."""
 
 import subprocess
 import sys
@@ -7,9 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hubless import MoveLabeledClassifier
+from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV
 from hubless.arrays import products
 from hubless.neighbors import ranking, search, within
+from hubless.selection import kept_points
 
 SCRIPT = """
 import sys
@@ -60,3 +61,29 @@ def test_fit_with_one_large_class_holds_a_few_blocks_of_pairs(rng, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 2 * X.nbytes + 15e6  # all pairs of the large class would take 64e6
+
+
+def traced_peak_of_auto(X, y):
+    """Return bytes; the race before it imports everything and starts every thread."""
+    MoveLabeledClassifierCV(mover="auto").fit(X[:60, :3], y[:60])
+    tracemalloc.start()
+    try:
+        MoveLabeledClassifierCV(mover="auto", lift=False).fit(X, y)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_race_holds_a_few_copies_of_its_objects(rng, monkeypatch):
+    monkeypatch.setattr(kept_points, "LEAST", 0)
+    monkeypatch.setattr(search, "QUERY_ROWS", 64)
+    monkeypatch.setattr(search, "OBJECT_ROWS", 512)
+    y = np.arange(1_500) % 3
+    X = rng.standard_normal((1_500, 100)) + y[:, None]
+    assert traced_peak_of_auto(X, y) < 12 * X.nbytes + 15e6  # with all that it moves, 50 times X
+
+
+def test_a_race_among_few_objects_holds_nothing_of_columns_by_columns(rng):
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 3_000)) + 0.05 * y[:, None]
+    assert traced_peak_of_auto(X, y) < 8 * X.nbytes + 1e6  # one matrix of columns by columns takes 50 X

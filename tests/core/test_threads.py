@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
+from hubless import MoveLabeledClassifierCV
 from hubless.arrays import products
 from hubless.arrays.library import blocks
 from hubless.arrays.products import (
@@ -23,6 +24,7 @@ from hubless.arrays.products import (
     sum_blocks,
 )
 from hubless.moments import moments_of_targets
+from hubless.movers import Stay
 from hubless.neighbors import nearest, ranking, search, within
 from hubless.targets import same_class_targets
 from tests import reference
@@ -117,6 +119,22 @@ def test_kept_threads_serve_all_calls_inside(monkeypatch):
         kept.submit(abs, 1)
     with keep_threads() as new:
         assert new is not kept
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_blas_has_one_thread_in_a_race_and_blocks_run_on_ours(rng, monkeypatch):
+    """Those of BLAS spin while they wait: beside a busy process, a race took 10 times as long."""
+    seen = []
+
+    class Watched(Stay):
+        def _apply(self, points):
+            seen.append((blas_threads(), products.workers(), even_size(90, 90)))
+            return points
+
+    y = np.arange(90) % 3
+    MoveLabeledClassifierCV(mover=[Watched()]).fit(rng.standard_normal((90, 4)), y)
+    assert set(seen) == {(1, 3, 30)}
+    assert (blas_threads(), products.workers()) == (3, 3)
 
 
 def test_blocks_run_at_the_same_time_and_errors_are_raised(monkeypatch):

@@ -31,7 +31,7 @@ from hubless.movers import (
     Whiten,
     WithoutColumn,
 )
-from hubless.selection import race, validation
+from hubless.selection import kept_points, race, validation
 from hubless.selection.candidates import (
     PENALTIES,
     STRENGTHS,
@@ -437,10 +437,11 @@ def test_the_seed_decides(overlapping):
     assert not without_seconds(first).equals(without_seconds(other))
 
 
-@pytest.mark.parametrize("cached", [0, 1])
-def test_the_cache_changes_nothing(overlapping, monkeypatch, cached):
+@pytest.mark.parametrize("times", [0, 2])
+def test_what_is_kept_changes_nothing(overlapping, monkeypatch, times):
     truth = auto().fit(*overlapping)
-    monkeypatch.setattr(validation, "CACHED", cached)
+    monkeypatch.setattr(kept_points, "TIMES", times)
+    monkeypatch.setattr(kept_points, "LEAST", 0)
     pd.testing.assert_frame_equal(without_seconds(auto().fit(*overlapping)), without_seconds(truth))
 
 

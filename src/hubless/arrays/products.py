@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, reduce
 from operator import add
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import numpy as np
@@ -148,8 +148,8 @@ def blas_threads() -> int:
 
 
 def workers() -> int:
-    """Return how many blocks are worked on at the same time."""
-    return max(1, min(blas_threads(), WORKERS))
+    """Return how many blocks are worked on at the same time: by the threads that are kept, if any are."""
+    return _kept[-1].size if _kept else max(1, min(blas_threads(), WORKERS))
 
 
 @contextmanager
@@ -165,7 +165,14 @@ def limit_blas(threads: int) -> Iterator[None]:
         _limiting.release()
 
 
-_pools: list[ThreadPoolExecutor] = []  # of the thread that has `_limiting`
+class _Threads(NamedTuple):
+    """Threads that blocks run on."""
+
+    pool: ThreadPoolExecutor
+    size: int
+
+
+_kept: list[_Threads] = []  # by the thread that has `_limiting`
 
 
 @contextmanager
@@ -182,16 +189,16 @@ def keep_threads(blas: int | None = None) -> Iterator[ThreadPoolExecutor | None]
         yield None
         return
     try:
-        if _pools:
-            yield _pools[-1]
+        if _kept:
+            yield _kept[-1].pool
             return
         at_once = workers()
         with _blas().limit(limits=blas or blas_threads() // at_once), ThreadPoolExecutor(at_once) as pool:
-            _pools.append(pool)
+            _kept.append(_Threads(pool, at_once))
             try:
                 yield pool
             finally:
-                _pools.pop()
+                _kept.pop()
     finally:
         _limiting.release()
 

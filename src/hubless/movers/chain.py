@@ -56,6 +56,10 @@ class Chain(Mover):
     def _gives_order_alone(self) -> bool:
         return any(mover._gives_order_alone for mover in self.movers)
 
+    @property
+    def _ignores_axes(self) -> bool:  # type: ignore[override]
+        return all(mover._ignores_axes for mover in self.movers)
+
     def _check_parameters(self) -> None:
         if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):
             raise ValueError(

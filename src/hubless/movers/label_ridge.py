@@ -75,7 +75,8 @@ class LabelRidge(Mover):
         )
         x, z = points.X - points.rows_of(before), points.Z - points.rows_of(self.means_)
         targets, origin = first_targets(points.targets, self.n_targets), namespace(x).zeros_like(self.mean_)
-        self._solve(problem_of_targets(x, targets, points.weights, origin, Z=z), x.dtype)
+        problem = problem_of_targets(x, targets, points.weights, origin, Z=z)
+        self._solve(problem._replace(columns=points.n_columns), x.dtype)
 
     def _solve(self, problem: RidgeProblem, dtype: Any) -> None:
         self.W_, _, self.alpha_ = problem.best_map(check_alpha("alpha", self.alpha), dtype)

@@ -22,6 +22,7 @@ class LogOdds(NamedTuple):
     coef: Array  # (c, d), float64
     intercept: Array  # (c,), float64
     mean: Array  # (d,), float64
+    n_iter: int = 1  # steps that were taken
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,14 @@ class LogisticProblem:
     unit: float  # what they were divided by
 
     @staticmethod
-    def of(X: Array, codes: Array, n_classes: int, weights: Array | None) -> "LogisticProblem":
-        """Return the problem of labeled objects in any units."""
+    def of(
+        X: Array, codes: Array, n_classes: int, weights: Array | None, columns: int | None = None
+    ) -> "LogisticProblem":
+        """Return the problem of labeled objects in any units; `columns` are those of the input."""
         xp, w = namespace(X), as_weights(X, weights)
         mean, shares = weighted_mean(X, weights), w / xp.sum(w)
         scaled = centred(X, mean)
-        unit = (float(xp.sum(shares * squared_norms(scaled))) / X.shape[1]) ** 0.5 or 1.0
+        unit = (float(xp.sum(shares * squared_norms(scaled))) / (columns or X.shape[1])) ** 0.5 or 1.0
         scaled = scaled / unit
         means, totals = class_means(scaled, codes, n_classes, shares)
         present = np.flatnonzero(to_numpy(totals) > 0)
@@ -112,7 +115,9 @@ class LogisticProblem:
         best = found.x.reshape(c, d + 1)
         coef, intercept = np.zeros((self.n_classes, d)), np.full(self.n_classes, best[:, d].min())
         coef[self.present], intercept[self.present] = best[:, :d] / self.unit, best[:, d]
-        return LogOdds(convert(coef, self.sums), convert(intercept, self.sums), self.mean)
+        return LogOdds(
+            convert(coef, self.sums), convert(intercept, self.sums), self.mean, max(1, int(found.nit))
+        )
 
 
 def log_odds(odds: LogOdds, queries: Array) -> Array:

@@ -6,15 +6,19 @@ and a column (see `points.QuerySpace`), and the order of the neighbours is the s
 
 from typing import ClassVar
 
+import array_api_compat as compat
+
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_count, check_positive
 from ..moments import as_weights, moments_of_targets, scatter
 from ..targets import first_targets, same_class_targets
 from .mover import Mover
 from .points import Points, weighted_mean, within_scatter
+from .span import coordinates, extend_map
 
 __all__ = ["Denoise", "Whiten"]
 
+FAINT = 1e-6  # the least correlation: no direction vanishes
 ROUNDING = 1e-29  # variance of identical objects, in squares of their mean
 NOTHING = (
     "there is nothing to learn from: the objects of each class are identical, or alone in it. Give more "
@@ -28,11 +32,25 @@ class _Metric(Mover):
 
     L_: Array
 
+    # fewer objects than columns: L is learned in their span, by matrices of n × n instead of d × d numbers
+    def _estimate(self, points: Points) -> None:
+        if points.X.shape[0] >= points.X.shape[1]:
+            self.L_, _ = self._metric(points)
+            return
+        X, Q = coordinates(points.X)
+        L, outside = self._metric(points._replace(X=X, columns=points.n_columns))
+        self.L_ = extend_map(L, outside, Q)
+
+    def _metric(self, points: Points) -> tuple[Array, float]:
+        """Return L in the space of the points, and the number that it is in directions outside of it."""
+        raise NotImplementedError
+
     def _apply(self, points: Points) -> Points:
         xp = namespace(points.Z)
-        L = xp.astype(self.L_, points.Z.dtype)
+        L = xp.astype(self.L_, points.Z.dtype, copy=False)
         whole = L if points.L is None else points.L @ L
-        return points._replace(X=points.X @ L, Z=points.Z @ L, L=whole)
+        X = points.X @ L
+        return points._replace(X=X, Z=X if points.Z is points.X else points.Z @ L, L=whole)
 
 
 # L = (S / s̄ + λI)^(−½), S the scatter about the class means and s̄ its mean eigenvalue
@@ -70,22 +88,23 @@ class Whiten(_Metric):
     def __init__(self, alpha: float = 0.1) -> None:
         self.alpha = alpha
 
-    def _estimate(self, points: Points) -> None:
-        xp, X = namespace(points.X), points.X
+    def _metric(self, points: Points) -> tuple[Array, float]:
+        xp, X, d = namespace(points.X), points.X, points.n_columns
         mean = weighted_mean(X, points.weights)
         S, total = within_scatter(X, points.codes, points.n_classes, mean, points.weights)
-        values, V = xp.linalg.eigh(S / X.shape[0])
-        values = xp.clip(values, min=0.0)
-        unit = float(xp.mean(values))
-        spread = float(xp.linalg.trace(total)) / X.shape[0]
-        if unit <= max(1e-12 * spread, ROUNDING * float(xp.mean(mean**2))):
+        values, V = xp.linalg.eigh(S)
+        values = xp.clip(values / X.shape[0], min=0.0)
+        unit = float(xp.sum(values)) / d
+        spread = total / X.shape[0]
+        if unit <= max(1e-12 * spread, ROUNDING * float(xp.sum(mean**2)) / d):
             raise ValueError(NOTHING)
-        self.L_ = (V / xp.sqrt(values / unit + float(self.alpha))) @ V.T
+        alpha = float(self.alpha)
+        return (V / xp.sqrt(values / unit + alpha)) @ V.T, alpha**-0.5
 
 
 # With C = ½ (A + Aᵀ) / pairs the covariance of an object and its targets and K = T / n + λI that of the
 # objects, in units of the mean variance: K^(−½) C K^(−½) = U diag(r) Uᵀ has the correlations r of objects and
-# targets, and L = K^(−½) U diag(r^(p/2)), times Uᵀ K^(½) where directions keep their width
+# targets, and L = K^(−½) U diag(r^(p/2)) Uᵀ, times K^(½) where directions keep their width
 class Denoise(_Metric):
     """Compare by the directions in which an object resembles its nearest objects of the same class.
 
@@ -148,25 +167,29 @@ class Denoise(_Metric):
         self.alpha = alpha
         self.n_iter = n_iter
 
-    def _estimate(self, points: Points) -> None:
-        xp, X, weights = namespace(points.X), points.X, points.weights
+    def _metric(self, points: Points) -> tuple[Array, float]:
+        xp, X, weights, d = namespace(points.X), points.X, points.weights, points.n_columns
         mean, total = weighted_mean(X, weights), float(xp.sum(as_weights(X, weights)))
-        values, V = xp.linalg.eigh(scatter(X, mean, weights) / total)
-        values = xp.clip(values, min=0.0)
-        unit = float(xp.mean(values))
+        values, V = xp.linalg.eigh(scatter(X, mean, weights))
+        values = xp.clip(values / total, min=0.0)
+        unit = float(xp.sum(values)) / d
         targets = first_targets(points.targets, self.n_targets)
-        if unit <= ROUNDING * float(xp.mean(mean**2)) or not bool(xp.any(targets >= 0)):
+        if unit <= ROUNDING * float(xp.sum(mean**2)) / d or not bool(xp.any(targets >= 0)):
             raise ValueError(NOTHING)
         roots = xp.sqrt(values / unit + float(self.alpha))
         white = V / roots  # (d, d): K^(−½) but for a rotation
+        L: Array = None
         for turn in range(self.n_iter):
             if turn > 0:
-                seen = X @ xp.astype(self.L_, X.dtype)
+                seen = X @ xp.astype(L, X.dtype)
                 targets = same_class_targets(seen, points.codes, targets.shape[1])
             moments = moments_of_targets(X, targets, weights, mean)
             C = (moments.A + moments.A.T) / (2 * moments.weight * unit)
             r, U = xp.linalg.eigh(white.T @ C @ white)
-            self.correlations_ = xp.clip(r, min=1e-6, max=1.0)
-            self.L_ = (white @ U) * self.correlations_ ** (float(self.power) / 2)
-            if not self.whiten:
-                self.L_ = self.L_ @ (U.T * roots) @ V.T
+            r = xp.clip(r, min=FAINT, max=1.0)
+            back = U.T if self.whiten else U.T * roots
+            L = ((white @ U) * r ** (float(self.power) / 2)) @ back @ V.T
+        outside = xp.full((d - r.shape[0],), FAINT, dtype=r.dtype, device=compat.device(r))
+        self.correlations_ = xp.concat([outside, r])
+        width = float(self.alpha) ** -0.5 if self.whiten else 1.0
+        return L, width * FAINT ** (float(self.power) / 2)

@@ -59,6 +59,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}  # of parameters, by name
     _uses_labels = True  # whether `move` needs the class of an object
     _adds_column = False  # whether moved objects have one column more
+    _ignores_axes = True  # whether objects that are turned about the origin are moved alike, and turned
     # What it learns, which is all that saving needs to know (see `saving.state`); what a mover that is not
     # inside a chain learns besides; attributes that are not saved; and why a mover cannot be saved.
     _learned: ClassVar[dict[str, str]] = {}

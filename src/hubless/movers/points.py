@@ -35,12 +35,18 @@ class Points(NamedTuple):
     L: Array | None = None  # (d, r): from the space of the queries to that of the comparison
     inputs: Array | None = None  # (n, d): where the objects were, in the space of the queries
     push: Array | None = None  # (n, d), float64: a direction that queries are preferred in
+    columns: int | None = None  # of the input, where X is in the span of the objects and has fewer
 
     @staticmethod
-    def of(labeled: Labeled, n_classes: int) -> "Points":
+    def of(labeled: Labeled, n_classes: int, columns: int | None = None) -> "Points":
         """Return objects that have not moved yet."""
         X, codes, weights, targets = labeled
-        return Points(X, X, codes, n_classes, weights, targets, inputs=X)
+        return Points(X, X, codes, n_classes, weights, targets, inputs=X, columns=columns)
+
+    @property
+    def n_columns(self) -> int:
+        """The columns that means go over, by which penalties have their units: those of the input."""
+        return self.columns or int(self.X.shape[1])
 
     def with_bias(self, bias: Array) -> "Points":
         """Return the same points with this bias added."""
@@ -111,13 +117,13 @@ def centred(X: Array, mean: Array) -> Array:
 # S = Σ w (x − m_y)(x − m_y)ᵀ = T − Σ_c w_c (m_c − μ)(m_c − μ)ᵀ
 def within_scatter(
     X: Array, codes: Array, n_classes: int, mean: Array, weights: Array | None
-) -> tuple[Array, Array]:
-    """Return S, the scatter about the means of the classes, and T, the scatter about μ; both (d, d)."""
+) -> tuple[Array, float]:
+    """Return S, the scatter about the means of the classes, (d, d), and the trace of T, that about μ."""
     xp = namespace(X, mean)
     means, totals = class_means(X, codes, n_classes, weights)
     between = (means - mean) * xp.sqrt(totals)[:, None]
     total = scatter(X, mean, weights)
-    return total - between.T @ between, total
+    return total - between.T @ between, float(xp.linalg.trace(total))
 
 
 def squared_norms(X: Array) -> Array:

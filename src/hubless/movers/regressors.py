@@ -146,6 +146,7 @@ class Regress(Mover):
     """
 
     _uses_labels = False
+    _ignores_axes = False  # some regressors look at one column at a time
     _why_unsaved = (
         "Regress cannot be saved: regressors can only be stored by pickle. Use KernelMove or "
         "MoveLabeled, which are such regressions, or keep the objects and fit again."

@@ -138,7 +138,7 @@ class MoveLabeled(Mover):
     def _estimate(self, points: Points) -> None:
         mean = centre(points.X, points.weights, self.center)
         pairs = (points.X, first_targets(points.targets, self.n_targets), points.weights, mean)
-        problem = solve.problem_of_targets(*pairs, Z=points.Z)
+        problem = solve.problem_of_targets(*pairs, Z=points.Z)._replace(columns=points.n_columns)
         self._solve(problem, points.X.dtype)
         if self.keep_moments:
             moments = problem.moments or moments_of_targets(*pairs, Z=points.Z)

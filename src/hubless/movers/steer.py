@@ -50,6 +50,8 @@ class Steer(Mover):
     mean_ : array of shape (d,)
     shift_ : float
         s = c u / 2.
+    n_iter_ : int
+        Steps of L-BFGS; 1 for "ridge".
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples
@@ -70,7 +72,13 @@ class Steer(Mover):
         "max_iter": check_count,
     }
     _adds_column = True
-    _learned: ClassVar = {"coef_": "cd", "intercept_": "c", "mean_": "d", "shift_": "number"}
+    _learned: ClassVar = {
+        "coef_": "cd",
+        "intercept_": "c",
+        "mean_": "d",
+        "shift_": "number",
+        "n_iter_": "count",
+    }
 
     def __init__(
         self,
@@ -92,13 +100,15 @@ class Steer(Mover):
         if self.classifier == "ridge":
             self._take(ridge_scores(points, float(self.alpha)), _target_spread(points))
         else:
-            problem = LogisticProblem.of(points.inputs, points.codes, points.n_classes, points.weights)
+            problem = LogisticProblem.of(
+                points.inputs, points.codes, points.n_classes, points.weights, points.n_columns
+            )
             odds = problem.solve(float(self.alpha), max_iter=self.max_iter)
             self._take(odds, mean_square(points.X, points.weights))
 
     def _take(self, scores: LogOdds, unit: float) -> None:
         """Learn from scores and u that were computed elsewhere: a race shares them between settings."""
-        self.coef_, self.intercept_, self.mean_ = scores
+        self.coef_, self.intercept_, self.mean_, self.n_iter_ = scores
         self.shift_ = 0.5 * float(self.strength) * unit
 
     def _apply(self, points: Points) -> Points:
@@ -115,7 +125,7 @@ def ridge_scores(points: Points, alpha: float) -> LogOdds:
     means, totals = class_means(X, points.codes, points.n_classes, weights)
     T = scatter(X, mean, weights)
     d = T.shape[0]
-    penalty = alpha * float(xp.linalg.trace(T)) / d
+    penalty = alpha * float(xp.linalg.trace(T)) / points.n_columns
     ridge = (penalty or 1.0) * xp.eye(d, dtype=T.dtype, device=compat.device(T))
     coef = xp.linalg.solve(T + ridge, (totals[:, None] * (means - mean)).T).T
     return LogOdds(coef, totals / xp.sum(totals), mean)

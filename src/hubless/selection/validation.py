@@ -1,10 +1,8 @@
 """Where a race tries its settings: folds of labeled objects, whose work the settings share."""
 
-import math
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,10 +13,10 @@ from ..movers.log_odds import LogisticProblem, LogOdds, log_odds
 from ..movers.points import Points, QuerySpace, as_queries, mean_square, to_query_space, weighted_mean
 from ..targets import Labeled
 from .folds import predict_by_ks, training_part
+from .kept_points import KeptPoints
 from .steering import as_compared, nearest_of_each_class, steered_classes
 from .trial import EARLIEST, Trial
 
-CACHED = 1 << 28  # numbers of moved objects that are kept, for chains that begin alike
 STEPS = 10  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended
 
 
@@ -53,6 +51,7 @@ class CrossValidation:
     by_distance: bool = False
     given_targets: bool = False
     n_targets: int = 0  # per object, to be found in each fold unless they are given
+    columns: int | None = None  # of the input, where the objects are in their span
 
     def __post_init__(self) -> None:
         order, weights = np.concatenate([test for _, test in self.folds]), self.labeled.weights
@@ -60,7 +59,7 @@ class CrossValidation:
         self.query_weights = np.ones(len(order)) if weights is None else to_numpy(weights)[order]
         self.unmoved: dict[int, Points] = {}  # by fold
         self.odds: dict[int, SharedOdds] = {}  # by fold
-        self.cache: dict[tuple[Any, ...], Points] = {}  # moved points by fold and movers
+        self.kept = KeptPoints(self.labeled.X)  # moved points by fold and movers
 
     def queries_of_folds(self, enough: int) -> int:
         """Return how many queries the first folds have, as many folds as it takes to have enough."""
@@ -137,7 +136,7 @@ class CrossValidation:
         if fold not in self.odds:
             points = self._start(fold)
             self.odds[fold] = SharedOdds(
-                LogisticProblem.of(points.X, points.codes, points.n_classes, points.weights)
+                LogisticProblem.of(points.X, points.codes, points.n_classes, points.weights, points.n_columns)
             )
         return self.odds[fold].at(alpha)
 
@@ -145,15 +144,12 @@ class CrossValidation:
         """Return the objects of a fold after n steps; chains that begin alike learn their beginning once."""
         if n_steps == 0:
             return self._start(fold)
-        key = (fold, *trial.keys[:n_steps])
-        points = self.cache.pop(key, None)
-        if points is None:
-            before, step = self._moved(trial, n_steps - 1, fold), clone(trial.steps[n_steps - 1])
-            points = self._steer(step, before, fold) if is_logistic(step) else step._learn(before)
-        self.cache[key] = points  # the last one used goes last
-        while sum(2 * math.prod(kept.Z.shape) for kept in self.cache.values()) > CACHED:
-            self.cache.pop(next(iter(self.cache)))
-        return points
+        step = clone(trial.steps[n_steps - 1])
+        return self.kept.get(
+            (fold, *trial.keys[:n_steps]),
+            lambda: self._moved(trial, n_steps - 1, fold),
+            lambda before: self._steer(step, before, fold) if is_logistic(step) else step._learn(before),
+        )
 
     def _steer(self, step: Steer, before: Points, fold: int) -> Points:
         step._take(self._log_odds(fold, step.alpha), mean_square(before.X, before.weights))
@@ -171,7 +167,7 @@ class CrossValidation:
         if fold not in self.unmoved:
             width = self.labeled.targets.shape[1] if self.given_targets else self.n_targets
             part = training_part(self.labeled, self.folds[fold][0], width, self.given_targets)
-            self.unmoved[fold] = Points.of(part, self.n_classes)
+            self.unmoved[fold] = Points.of(part, self.n_classes, self.columns)
         return self.unmoved[fold]
 
 
