@@ -62,7 +62,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
     n_targets : sequence of int, default=(1,)
         Numbers of targets of "ridge" to try.
     mover : "ridge", "auto", mover or sequence of movers, default="ridge"
-        The paper's mover; the best of about 100 combinations (`selection.candidates`), including not moving
+        The paper's mover; the best of about 70 combinations (`selection.candidates`), including not moving
         at all; or the best of the given movers, which must be of `hubless.movers`.
     weights : "uniform" or "distance", default="uniform"
         Neighbours vote equally, or by the inverse of their distance.
