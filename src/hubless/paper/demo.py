@@ -30,7 +30,7 @@ CLOSING = """\
 Accuracy is that of k-NN on 30 % of the objects, mean ± standard error over the
 splits ({n_splits}); k and λ are chosen by cross-validation on the other 70 %, and
 "fit" is the time to learn and move with them chosen. "auto" chooses among some
-about 70 settings of the movers of hubless, including not moving at all.
+70 settings of the movers of hubless, including not moving at all.
 
 N10 skewness measures hubs: how unevenly the stored objects occur among the
 10 nearest of the queries. Around 1 or below there are hardly any hubs, and
