@@ -17,9 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import LinearSVC
 
-from hubless.arrays import to_numpy
+from hubless.arrays import Array, to_numpy
+
+from .svm import SquaredHingeSVC, rows_of
 
 LINEAR = {"svm": "linear SVM", "logistic": "logistic regression", "lda": "LDA"}
 LEAST, MOST = 1e-4, 1e5  # costs beyond which no better one is looked for
@@ -29,9 +30,9 @@ SHRINKAGES = ("auto", 0.001, 0.01, 0.1, 0.3, 0.6, 0.9)
 
 def linear(slug: str, d: int, seed: int) -> Pipeline:
     """Return an unfitted reference by its name; the number of columns does not matter to it."""
-    if slug == "svm":  # the primal problem: exact, and fast with more objects than columns
-        chosen = BestSetting(LinearSVC(dual=False, tol=1e-3), "C", (0.1, 1.0, 10.0), 10.0, seed)
-    elif slug == "logistic":
+    if slug == "svm":  # where the objects are
+        return make_pipeline(UnitScale(), BestSetting(SquaredHingeSVC(), "C", (0.1, 1.0, 10.0), 10.0, seed))
+    if slug == "logistic":
         chosen = BestSetting(LogisticRegression(max_iter=1000, tol=1e-5), "C", (1.0, 10.0, 100.0), 10.0, seed)
     else:
         chosen = BestSetting(LinearDiscriminantAnalysis(solver="lsqr"), "shrinkage", SHRINKAGES, None, seed)
@@ -41,12 +42,12 @@ def linear(slug: str, d: int, seed: int) -> Pipeline:
 class UnitScale(FunctionTransformer):
     """Divide by the root of the mean squared norm of the objects."""
 
-    def fit(self, X: Any, y: Any = None) -> "UnitScale":
+    def fit(self, X: Array, y: Any = None) -> "UnitScale":
         """Measure the objects."""
-        self.size_ = float(np.sqrt(np.mean(np.sum(X**2, axis=1)))) or 1.0
+        self.size_ = float((X**2).sum(axis=1).mean()) ** 0.5 or 1.0
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Array) -> Array:
         """Return objects or queries in the new unit."""
         return X / self.size_
 
@@ -67,16 +68,16 @@ class BestSetting(ClassifierMixin, BaseEstimator):
         self.step = step
         self.seed = seed
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "BestSetting":
+    def fit(self, X: Array, y: np.ndarray) -> "BestSetting":
         """Choose and fit."""
         n_quarters = int(np.clip(np.ceil(ENOUGH / (len(y) / 4)), 1, MOST_QUARTERS))
-        quarters = list(ShuffleSplit(n_quarters, test_size=0.25, random_state=self.seed).split(X))
+        quarters = list(ShuffleSplit(n_quarters, test_size=0.25, random_state=self.seed).split(y))
 
         def score(value: Any) -> float:
-            models = [self._fitted(value, X[train], y[train]) for train, _ in quarters]
-            scores = [
-                model.score(X[test], y[test]) for model, (_, test) in zip(models, quarters, strict=True)
-            ]
+            scores = []
+            for train, test in quarters:
+                model = self._fitted(value, rows_of(X, train), y[train])
+                scores.append(np.mean(model.predict(rows_of(X, test)) == y[test]))
             return float(np.mean(scores))
 
         best = best_value(score, self.values, self.step)
@@ -85,11 +86,11 @@ class BestSetting(ClassifierMixin, BaseEstimator):
         self.classes_ = self.model_.classes_
         return self
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
+    def predict(self, X: Array) -> np.ndarray:
         """Return the class of each query."""
         return np.asarray(self.model_.predict(X))
 
-    def _fitted(self, value: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    def _fitted(self, value: Any, X: Array, y: np.ndarray) -> Any:
         with warnings.catch_warnings():  # a class of one object has no covariance; LDA goes on with zeros
             warnings.filterwarnings("ignore", message="Only one sample available")
             return clone(self.model).set_params(**{self.name: value}).fit(X, y)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hubless.paper.names import KINDS
+from hubless.paper.names import KIND_OF, KINDS
 from hubless.paper.raw import write_files
 from hubless.paper.results import describe_machine
 from hubless.paper.table_blocks import BLOCKS
@@ -25,6 +25,7 @@ from .mover_goals import (
     Standings,
     collect,
     goals,
+    listed,
 )
 from .movers import CONTENDERS, FOLDER
 from .record import DOCS
@@ -49,20 +50,21 @@ INTRODUCTION = """\
 # The movers, measured
 
 The movers of `hubless.movers`, the choice among them (`mover="auto"`), the paper's Mahalanobis learners, \
-NCA and, as outside references (‡), three linear classifiers of scikit-learn. [movers.md](movers.md) says \
-what each mover does and what was tried. Protocol and data are those of [results.md](results.md): 70 : 30 \
-splits, 300 dimensions, mean ± standard error of {splits} splits. Parameters are chosen on the training part \
-alone, by cross-validation; those of the linear classifiers on a quarter of it, C in steps of ten as far as \
-accuracy rises. The settings that auto chooses among were decided on other random splits of the same data \
-sets; the others had no such advantage. Bold is the best, except the outside references, and all that tie \
-with it as printed.
+NCA and, as outside references (‡), three linear classifiers: scikit-learn's logistic regression and LDA, \
+and the SVM of its `LinearSVC`, solved for all classes at once. [movers.md](movers.md) says what each mover \
+does and what was tried. Protocol and data are those of [results.md](results.md): 70 : 30 splits, 300 \
+dimensions, mean ± standard error of {splits} splits, of {often} on UCI data. Parameters are chosen on the \
+training part alone, by cross-validation; those of the linear classifiers on a quarter of it, C in steps of \
+ten as far as accuracy rises. The settings that auto chooses among were decided on other random splits of \
+the same data sets; the others had no such advantage. Bold is the best, except the outside references, and \
+all that tie with it as printed.
 
 Made by `python -m benchmarks standings` from raw results; those of the movers by
 
     python -m benchmarks movers
     python -m benchmarks movers --methods auto --datasets cub --dim 1280
     python -m benchmarks movers --splits {often} --datasets {small} \
---methods auto original-metric move-labeled {others}
+--methods {others}
 """
 
 
@@ -79,10 +81,10 @@ class Field(NamedTuple):
         """Return a mean as printed."""
         return round(self.scale * mean.mean, self.digits)
 
-    def text(self, mean: Mean) -> str:
-        """Return a cell of the table: mean and error, and the splits where some are missing."""
+    def text(self, mean: Mean, n_splits: int) -> str:
+        """Return a cell of the table: mean and error, and the splits where some of `n_splits` are missing."""
         error = "" if mean.error is None else f" ± {self.scale * mean.error:.{self.digits}f}"
-        part = "" if mean.n_splits == SPLITS else f" ({mean.n_splits} split{'s' * (mean.n_splits != 1)})"
+        part = "" if mean.n_splits == n_splits else f" ({mean.n_splits} split{'s' * (mean.n_splits != 1)})"
         return f"{self.value(mean):.{self.digits}f}{error}{part}"
 
 
@@ -95,14 +97,20 @@ FIELDS = (
 TIMES = """\
 Measured for movers and linear classifiers only, including the choice of their settings, on one or two \
 threads while other jobs ran: compare orders of magnitude only. The tables after these divide them by the \
-seconds of one plain fit and predict in the same process.
+seconds of one plain fit and predict in the same process. {elsewhere}
 """
+
+
+def splits_of(kind: str) -> int:
+    """Return how many splits the tables of a kind of data show: more where test parts are small."""
+    return UCI_SPLITS if kind == "UCI" else SPLITS
 
 
 def _table(standings: Standings, kind: str, field: Field) -> list[str]:
     """Return methods × data sets as Markdown; bold where a method that competes is the best as printed."""
     columns = standings.datasets(kind)
-    means = {(m, name): standings.figures(name, m, field.name) for m in ROWS for name in columns}
+    n = splits_of(kind)
+    means = {(m, name): standings.figures(name, m, field.name, n) for m in ROWS for name in columns}
     best = {}
     for name in columns:
         competing = [mean for method in COMPETITORS if (mean := means[method, name]) is not None]
@@ -113,7 +121,7 @@ def _table(standings: Standings, kind: str, field: Field) -> list[str]:
         if mean is None:
             return "—"
         is_best = method in COMPETITORS and field.value(mean) == best[name]
-        return f"**{field.text(mean)}**" if is_best else field.text(mean)
+        return f"**{field.text(mean, n)}**" if is_best else field.text(mean, n)
 
     shown = [method for method in ROWS if any(means[method, name] is not None for name in columns)]
     rows = [[ROWS[method], *(cell(method, name) for name in columns)] for method in shown]
@@ -153,7 +161,7 @@ def all_goals(standings: Standings, folders: Sequence[str | Path], cells: Cells)
 def markdown(folders: Sequence[str | Path], curves: Path | None = None) -> str:
     """Return the whole page; `curves` is the folder of the cells with few labels and with faults."""
     standings, cells = collect(folders), Cells(curves)
-    others = " ".join([*LEARNERS, *LINEAR])
+    others = " ".join(ROWS)
     small = " ".join(KINDS["UCI"])
     opening = INTRODUCTION.format(splits=SPLITS, often=UCI_SPLITS, small=small, others=others)
     lines = [opening, "## Goals\n"]
@@ -162,7 +170,7 @@ def markdown(folders: Sequence[str | Path], curves: Path | None = None) -> str:
         lines.append(f"- {'✓' if goal.holds else '✗'} {goal.text}: {goal.figures}.{why}")
     for field in FIELDS:
         lines.append(f"\n## {field.title}\n")
-        lines += [TIMES] if field.name == "total_seconds" else []
+        lines += [TIMES.format(elsewhere=_elsewhere(standings))] if field.name == "total_seconds" else []
         for kind in KINDS:
             if standings.datasets(kind):
                 lines += [f"**{BLOCKS[kind]}**\n", *_table(standings, kind, field), ""]
@@ -170,6 +178,19 @@ def markdown(folders: Sequence[str | Path], curves: Path | None = None) -> str:
     timed = [cell for cell in standings.cells.values() if "plain_seconds" in cell]
     lines += ["", "Machines of the movers: " + "; ".join(sorted(set(map(describe_machine, timed)))) + "."]
     return "\n".join(lines) + "\n"
+
+
+def _elsewhere(standings: Standings) -> str:
+    """Say which times are of a GPU."""
+    titles = standings.datasets(*KINDS)
+    on_gpu: dict[str, list[str]] = {}
+    for method, title in ROWS.items():
+        for name in titles:
+            cell = standings.cells.get((name, method, 0), {})
+            if "total_seconds" in cell and cell["device"] != "cpu":
+                on_gpu.setdefault(title.removesuffix(" ‡"), []).append(titles[name])
+    parts = [f"{title} on {listed(names)}" for title, names in on_gpu.items()]
+    return f"On a GPU: {'; '.join(parts)}." if parts else ""
 
 
 def _choices(standings: Standings) -> list[str]:
@@ -190,7 +211,7 @@ def as_json(folders: Sequence[str | Path], curves: Path | None = None) -> dict[s
         for name in standings.datasets(*KINDS)
         for method in ROWS
         for field in FIELDS
-        if (mean := standings.figures(name, method, field.name)) is not None
+        if (mean := standings.figures(name, method, field.name, splits_of(KIND_OF[name]))) is not None
     ]
     reached = [goal._asdict() for goal in all_goals(standings, folders, Cells(curves))]
     return {"claims": reached, "figures": figures}

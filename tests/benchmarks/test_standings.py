@@ -11,6 +11,7 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
 
 from benchmarks import mover_goals, standings
 from benchmarks.__main__ import main
@@ -18,6 +19,7 @@ from benchmarks.curve_cells import FOLDER as CURVES
 from benchmarks.curve_cells import Cells
 from benchmarks.linear import LINEAR, best_value, linear
 from benchmarks.movers import ALL, CONTENDERS
+from benchmarks.svm import SquaredHingeSVC
 from hubless import MoveLabeledClassifierCV
 from hubless.movers import Stay
 from hubless.paper import datasets
@@ -84,6 +86,27 @@ def test_lda_is_scikit_learns(split):
     result = ALL["lda"](split, 0)
     model = LinearDiscriminantAnalysis(solver="eigen", **result["chosen"]).fit(split.X, split.y)
     assert result["accuracy"] == model.score(split.queries, split.truth)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("cost", [0.1, 10.0])
+def test_the_svm_is_liblinears(split, n_classes, cost):
+    rows = np.flatnonzero(split.y < n_classes)
+    X, y = split.X[rows], split.y[rows]
+    model = SquaredHingeSVC(cost, tol=1e-8).fit(X, y)
+    other = LinearSVC(C=cost, dual=False, tol=1e-10).fit(X, y)
+    expected = np.c_[other.coef_, other.intercept_].T
+    assert np.allclose(model.weights_, expected, atol=1e-5 * abs(expected).max())
+    assert np.array_equal(model.predict(split.queries), other.predict(split.queries))
+
+
+@pytest.mark.torch
+def test_the_svm_is_the_same_on_tensors(split):
+    torch = pytest.importorskip("torch")
+    model = linear("svm", 5, 0).fit(split.X, split.y)
+    other = linear("svm", 5, 0).fit(torch.asarray(split.X), split.y)
+    assert np.allclose(model[-1].model_.weights_, other[-1].model_.weights_.numpy(), atol=1e-9)
+    assert np.array_equal(model.predict(split.queries), other.predict(torch.asarray(split.queries)))
 
 
 @pytest.mark.parametrize("slug", LINEAR)
