@@ -95,7 +95,7 @@ def test_every_method_has_the_same_objects(split):
 def test_a_quick_look_measures_every_cell(quick):
     lines = [json.loads(line) for line in (quick / "results.jsonl").read_text().splitlines()]
     cells = [line for line in lines if "method" in line]
-    assert len(cells) == len(curves.METHODS) * (3 + len(curves.FAULTS))
+    assert len(cells) == len(curves.METHODS) * (2 + len(curves.FAULTS))
     for cell in cells:
         assert 0 <= cell["accuracy"] <= 1 if cell["status"] == "done" else cell["error"]
     assert all(cell["status"] == "done" for cell in cells if cell["setting"] not in ("1", "zipf"))
