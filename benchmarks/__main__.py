@@ -77,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         page.add_argument("--docs", type=Path, default=DOCS, help="folder of the page (default: docs)")
         page.set_defaults(run=_make_page, group=group)
     _add_movers(verbs)
+    _add_curves(verbs)
     _add_standings(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
@@ -117,6 +118,23 @@ def _add_movers(verbs: Any) -> None:
     verb.set_defaults(run=_movers)
 
 
+def _add_curves(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "curves",
+        help="run auto and others with few labels and on data with faults, one raw result each",
+        description="Run Euclidean k-NN, Move-labeled, auto, LDA and logistic regression with 1 to 10 and "
+        "all objects per class, and on data with faults: wrong labels, Zipf-sized classes, a column that "
+        "dwarfs the others, every object twice. Finished cells are skipped, so an interrupted run resumes; "
+        "`standings` makes the page.",
+        epilog="example: python -m benchmarks curves --quick --out look",
+    )
+    verb.add_argument("--quick", action="store_true", help="one draw of made data")
+    verb.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    verb.add_argument("--again", action="store_true", help="measure finished cells again")
+    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/curves)")
+    verb.set_defaults(run=_curves)
+
+
 def _add_standings(verbs: Any) -> None:
     verb = verbs.add_parser(
         "standings",
@@ -127,6 +145,12 @@ def _add_standings(verbs: Any) -> None:
     )
     verb.add_argument(
         "folders", type=Path, nargs="*", metavar="FOLDER", help="raw results; the first has priority"
+    )
+    verb.add_argument(
+        "--curves",
+        type=Path,
+        metavar="FOLDER",
+        help="raw results of `curves` (default: ours, without FOLDER)",
     )
     verb.add_argument("--out", type=Path, help="folder to write to (default: docs, and the short tables)")
     verb.add_argument("--json", action="store_true", help="print the tables as JSON and write nothing")
@@ -186,13 +210,23 @@ def _movers(options: argparse.Namespace) -> int:
     return int(bool(failed))
 
 
+def _curves(options: argparse.Namespace) -> None:
+    curves, cells = _module("curves"), _module("curve_cells")
+    kept = cells.Cells(options.out or cells.FOLDER)
+    keys = curves.plan(options.methods or curves.METHODS, options.quick)
+    curves.run(keys, kept, options.again)
+    failed = [key for key in keys if kept.entries[key]["status"] == "failed"]
+    print(f"{len(keys) - len(failed)} of {len(keys)} results are in {kept.folder}; errors are recorded there")
+
+
 def _standings(options: argparse.Namespace) -> None:
     standings = _module("standings")
     folders = options.folders or standings.FOLDERS
+    curves = options.curves or (None if options.folders else _module("curve_cells").FOLDER)
     if options.json:
-        print(json.dumps(standings.as_json(folders), indent=1))
+        print(json.dumps(standings.as_json(folders, curves), indent=1))
         return
-    print(*standings.write(folders, options.out or DOCS), sep="\n")
+    print(*standings.write(folders, options.out or DOCS, curves), sep="\n")
     if options.out is None:
         print(*standings.put_summary(folders), sep="\n")
 

@@ -1,6 +1,6 @@
 """The goals of auto, and what it reached, from the raw results of all methods."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
@@ -10,43 +10,64 @@ from hubless.paper.published import DIMENSION
 from hubless.paper.raw import Entry
 from hubless.paper.results import mean_over_splits, read
 
+from .linear import LINEAR
+
+
+def listed(titles: Iterable[str]) -> str:
+    """Return a list in words: a, b and c."""
+    *first, last = titles
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 SPLITS = 4
 LEARNERS = {"lmnn": "LMNN", "itml": "ITML", "dml-eig": "DML-eig", "nca": "NCA"}
+OTHERS = {"original-metric": "Euclidean", "move-labeled": "Move-labeled", **LEARNERS, **LINEAR}
 TARGETS = {
-    "news": 84.5,
-    "cub": 69.5,
-    "reuters": 92.7,
-    "tdt": 97.0,
-    "rcv": 94.4,
-    "banking77": 92.0,
-    "sun": 20.0,
+    "news": 88.8,
+    "reuters": 94.2,
+    "tdt": 97.5,
+    "rcv": 95.8,
+    "awa": 45.5,
+    "cub": 73.0,
+    "sun": 22.0,
+    "apy": 83.3,
+    "banking77": 92.8,
 }
 SLACK = 0.3  # points that auto may be behind the paper's mover
 GAIN = 2.0  # points that it must be ahead on average
 WINS = 11  # data sets of the paper's 13 on which no learner may be ahead
-COST = 50  # plain fits and predicts that choosing may cost
-HARM = 0.5  # points that it may be behind Euclidean on UCI data
+NEAR = 0.2  # points that it may be behind the best of all others on documents and images
+AHEAD = 6  # of documents, images and banking77, on which it must be ahead of all others
+COST = 12  # plain fits and predicts that choosing may cost on documents and images
 UCI_SPLITS = 20
 
 RIDGE = f"auto is at or above the paper's ridge minus {SLACK} point on every data set"
-LEARNED = f"auto is at or above the best of LMNN, ITML, DML-eig and NCA on {WINS} of 13 data sets"
+LEARNED = f"auto is at or above the best of {listed(LEARNERS.values())} on {WINS} of 13 data sets"
 OFTEN = f", with {UCI_SPLITS} splits of the UCI data"
-CHEAP = f"auto costs at most {COST} × one plain fit and predict of the same data"
+HARMLESS = (
+    f"on UCI data auto is never behind the better of Euclidean and the paper's ridge by more than {SLACK} "
+    f"point, over {UCI_SPLITS} splits"
+)
+CLOSE = f"auto is ahead of the best of all others, or within {NEAR} point, on every document and image set"
+FIRST = f"auto is ahead of the best of all others on {AHEAD} of 9 documents, images and banking77"
+CHEAP = f"auto costs at most {COST} × one plain fit and predict of the same data on documents and images"
+
 SMALL = """\
 The test parts of these UCI sets have 45 to 188 objects: one object is up to 0.6 point of a mean over 4 \
-splits. With so few training objects auto finds no difference beyond chance and does not move; requiring one \
-standard error instead of two gained 0.4 points on iris and 0.9 on wine and lost 2.5 on glass, over 20 \
-splits."""
+splits. With so few training objects auto finds no difference beyond chance and does not move."""
+UNREACHED = "No other method measured here reaches it either."
 REASONS = {  # why a goal was not reached
+    "auto reaches 88.8 on news": UNREACHED,
+    "auto reaches 94.2 on reuters": UNREACHED,
+    "auto reaches 22.0 on sun": UNREACHED,
+    HARMLESS: SMALL,
     RIDGE: SMALL,
     RIDGE + OFTEN: SMALL,
     LEARNED + OFTEN: """\
 On balance-scale, where the class depends on which of two products of features is larger, NCA is far ahead \
 of every other method, movers included. On the other UCI sets auto seldom moves, for lack of evidence.""",
     CHEAP: """\
-Logistic regressions of `Steer` take most of the time, the more so the more classes there are: CUB has 200. \
-On the UCI sets a plain fit and predict takes 2 to 8 milliseconds, and the time for about 100 settings, less \
-than a second, is mostly the fixed cost of calls.""",
+Logistic regressions of `Steer` take most of the time, the more so with many classes: CUB has 200.""",
 }
 
 
@@ -81,10 +102,20 @@ class Standings(NamedTuple):
         auto, other = (self.accuracy(dataset, name, n_splits, of_all=True) for name in ("auto", method))
         return None if auto is None or other is None else auto - other
 
-    def best_learner(self, dataset: str, n_splits: int) -> tuple[float, str] | None:
-        """Return the accuracy in per cent and the title of the best of LMNN, ITML, DML-eig and NCA."""
-        accuracies = {title: self.accuracy(dataset, name, n_splits, True) for name, title in LEARNERS.items()}
+    def best(
+        self, dataset: str, methods: Mapping[str, str], n_splits: int = SPLITS
+    ) -> tuple[float, str] | None:
+        """Return the accuracy in per cent and the title of the best of these methods with all splits."""
+        accuracies = {title: self.accuracy(dataset, name, n_splits, True) for name, title in methods.items()}
         return max(((value, title) for title, value in accuracies.items() if value is not None), default=None)
+
+    def costs(self, *kinds: str) -> dict[str, float]:
+        """Return the median over the splits of auto's time over that of one plain fit and predict."""
+        ratios: dict[str, list[float]] = {name: [] for name in self.datasets(*kinds)}
+        for (dataset, method, split), cell in self.cells.items():
+            if dataset in ratios and method == "auto" and split < SPLITS:
+                ratios[dataset].append(cell["cost"])
+        return {name: median(values) for name, values in ratios.items() if values}
 
     def datasets(self, *kinds: str) -> dict[str, str]:
         """Return name → title of the data sets of these kinds, in the paper's order."""
@@ -103,6 +134,8 @@ def collect(folders: Sequence[str | Path], dim: int = DIMENSION) -> Standings:
     for folder in folders:
         for cell in read(folder).cells:
             if cell["dim"] == dim and cell["status"] == "done":
+                if "plain_seconds" in cell:  # what choosing costs, in plain fits and predicts
+                    cell = cell | {"cost": cell["total_seconds"] / cell["plain_seconds"]}
                 cells.setdefault((cell["dataset"], cell["method"], cell["split"]), cell)
     return Standings(cells)
 
@@ -117,19 +150,54 @@ class MoverGoal(NamedTuple):
 
 def goals(standings: Standings, wide: Standings) -> list[MoverGoal]:
     """Return the goals that there are results for; `wide` has CUB's 1280 columns."""
-    made = [*_by_splits(standings, SPLITS), *_by_splits(standings, UCI_SPLITS)]
+    made = [*_target_goals(standings), *_target_goals(wide, ", with all 1280 columns")]
+    made += [*_best_goals(standings), *_harm_goal(standings)]
+    made += [*_by_splits(standings, SPLITS), *_by_splits(standings, UCI_SPLITS)]
     large = [standings.lead(name, "move-labeled", SPLITS) for name in standings.datasets("document", "image")]
     if gains := [gain for gain in large if gain is not None]:
         text = f"at least {GAIN:g} points above the paper's ridge on average over documents and images"
         made.append(MoverGoal(text, fmean(gains) >= GAIN, f"{fmean(gains):+.2f}"))
+    return [*made, *_cost_goal(standings)]
+
+
+def _target_goals(standings: Standings, where: str = "") -> list[MoverGoal]:
+    made = []
     for name, target in TARGETS.items():
-        is_wide = name == "cub" and bool(wide.cells)
-        value = (wide if is_wide else standings).accuracy(name, "auto")
+        value = standings.accuracy(name, "auto")
         if value is not None:
-            where = ", with all 1280 columns" if is_wide else ""
             text = f"auto reaches {target} on {name}{where}"
             made.append(MoverGoal(text, round(value, 1) >= target, f"{value:.2f}"))
-    return [*made, *_cost_goal(standings), *_harm_goal(standings)]
+    return made
+
+
+def _best_goals(standings: Standings) -> list[MoverGoal]:
+    """Compare auto with the best of the learners, the linear classifiers, Euclidean and the paper's mover."""
+    leads: dict[str, float] = {}
+    figures = []
+    large = standings.datasets("document", "image")
+    for name, title in standings.datasets("document", "image", "extra").items():
+        auto, best = standings.accuracy(name, "auto", of_all=True), standings.best(name, OTHERS)
+        if auto is not None and best is not None:
+            leads[name] = auto - best[0]
+            figures.append(f"{title} {leads[name]:+.2f} ({best[1]} {best[0]:.2f})")
+    if not leads:
+        return []
+    is_close = all(leads[name] >= -NEAR for name in large if name in leads)
+    n_ahead = sum(lead > 0 for lead in leads.values())
+    shown = f"{n_ahead} of {len(leads)}"
+    return [MoverGoal(CLOSE, is_close, ", ".join(figures)), MoverGoal(FIRST, n_ahead >= AHEAD, shown)]
+
+
+def _harm_goal(standings: Standings) -> list[MoverGoal]:
+    leads = {}
+    rivals = {method: OTHERS[method] for method in ("original-metric", "move-labeled")}
+    for name in standings.datasets("UCI"):
+        auto = standings.accuracy(name, "auto", UCI_SPLITS, of_all=True)
+        best = standings.best(name, rivals, UCI_SPLITS)
+        if auto is not None and best is not None:
+            leads[name] = auto - best[0]
+    shown = ", ".join(f"{name} {lead:+.2f}" for name, lead in leads.items())
+    return [MoverGoal(HARMLESS, min(leads.values()) >= -SLACK, shown)] if leads else []
 
 
 def _by_splits(standings: Standings, n_splits: int) -> list[MoverGoal]:
@@ -144,7 +212,7 @@ def _by_splits(standings: Standings, n_splits: int) -> list[MoverGoal]:
         n = n_splits if name in uci else SPLITS
         if (lead := standings.lead(name, "move-labeled", n)) is not None:
             leads[name] = lead
-        auto, best = standings.accuracy(name, "auto", n), standings.best_learner(name, n)
+        auto, best = standings.accuracy(name, "auto", n), standings.best(name, LEARNERS, n)
         if name in PAPER_DATASETS and auto is not None and best is not None:
             compared += 1
             lost += [f"{name} ({auto:.2f}, {best[1]} {best[0]:.2f})"] if auto < best[0] else []
@@ -158,19 +226,7 @@ def _by_splits(standings: Standings, n_splits: int) -> list[MoverGoal]:
 
 
 def _cost_goal(standings: Standings) -> list[MoverGoal]:
-    ratios: dict[str, list[float]] = {}
-    for (dataset, method, split), cell in standings.cells.items():
-        if method == "auto" and split < SPLITS:
-            ratios.setdefault(dataset, []).append(cell["total_seconds"] / cell["plain_seconds"])
-    medians = {name: median(values) for name, values in sorted(ratios.items())}
-    shown = ", ".join(f"{name} {value:.0f}" for name, value in medians.items())
-    holds = max(medians.values(), default=0) <= COST
-    return [MoverGoal(CHEAP, holds, f"median over the splits: {shown}")] if medians else []
-
-
-def _harm_goal(standings: Standings) -> list[MoverGoal]:
-    leads = {name: standings.lead(name, "original-metric", UCI_SPLITS) for name in standings.datasets("UCI")}
-    known = {name: lead for name, lead in leads.items() if lead is not None}
-    text = f"on UCI data auto is never more than {HARM} point below Euclidean, over {UCI_SPLITS} splits"
-    shown = ", ".join(f"{name} {lead:+.2f}" for name, lead in known.items())
-    return [MoverGoal(text, min(known.values()) >= -HARM, shown)] if known else []
+    costs = standings.costs("document", "image")
+    shown = ", ".join(f"{name} {value:.0f}" for name, value in costs.items())
+    holds = max(costs.values(), default=0) <= COST
+    return [MoverGoal(CHEAP, holds, f"median over the splits: {shown}")] if costs else []

@@ -9,16 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.cross_decomposition import PLSRegression
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import LinearSVC
 
 from hubless import MoveLabeledClassifierCV
-from hubless.arrays import to_numpy
 from hubless.movers import (
     Balance,
     Chain,
@@ -39,11 +32,12 @@ from hubless.paper.raw import Cell
 from hubless.paper.reproduce import Options, outcomes, plan, reproduce
 from hubless.solve import Penalty
 
+from .linear import LINEAR, linear
+
 FOLDER = Path(__file__).parent / "results" / "movers"
 ALPHAS = tuple(Penalty(value, relative=True) for value in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
 STRENGTHS = (0.15, 0.3, 0.45, 0.6, 0.8)
 WIDTHS = (0.01, 0.1, 1.0, 10.0)
-COSTS = (1.0, 10.0, 100.0)
 
 
 class Contender(NamedTuple):
@@ -56,25 +50,6 @@ class Contender(NamedTuple):
 
 def _of(movers: Callable[[int], Sequence[Mover]]) -> Callable[[int, int], Any]:
     return lambda d, seed: MoveLabeledClassifierCV(mover=movers(d), random_state=seed)
-
-
-def _scaled(model: Any) -> Callable[[int, int], Any]:
-    """A linear classifier on features of mean squared norm 1, with C chosen on a quarter of the objects."""
-
-    def build(d: int, seed: int) -> Any:
-        chosen = GridSearchCV(model, {"C": COSTS}, cv=ShuffleSplit(1, test_size=0.25, random_state=seed))
-        return make_pipeline(FunctionTransformer(to_numpy), _UnitScale(), chosen)
-
-    return build
-
-
-class _UnitScale(FunctionTransformer):
-    def fit(self, X: Any, y: Any = None) -> "_UnitScale":
-        self.size_ = float(np.sqrt(np.mean(np.sum(X**2, axis=1)))) or 1.0
-        return self
-
-    def transform(self, X: Any) -> Any:
-        return X / self.size_
 
 
 CONTENDERS = {
@@ -122,8 +97,7 @@ CONTENDERS = {
         "Regress(PLS)",
         _of(lambda d: [Regress(PLSRegression(m, scale=False)) for m in sorted({min(d, 10), min(d, 40)})]),
     ),
-    "svm": Contender("linear SVM", _scaled(LinearSVC(dual=False, tol=1e-3)), is_neighbors=False),
-    "logistic": Contender("logistic regression", _scaled(LogisticRegression(max_iter=300, tol=1e-5)), False),
+    **{slug: Contender(title, partial(linear, slug), False) for slug, title in LINEAR.items()},
 }
 
 
@@ -133,7 +107,7 @@ def measure(slug: str, split: Split, seed: int) -> dict[str, Any]:
     model = contender.build(split.X.shape[1], seed)
     if contender.is_neighbors:
         return measure_mover(model, split)
-    return measure_classifier(model, split) | {"chosen": {"C": float(model[-1].best_params_["C"])}}
+    return measure_classifier(model, split) | {"chosen": model[-1].best_params_}
 
 
 # what the harness may run; functions of this module by name, so that other processes find them
