@@ -150,7 +150,7 @@ class Denoise(_Metric):
         "n_iter": check_count,
     }
     _learned: ClassVar = {"L_": "dd", "correlations_": "d"}
-    _tried: ClassVar = ({"power": 1.0, "whiten": False}, {"power": 2.0, "whiten": True})
+    _tried: ClassVar = ({},)
 
     def __init__(
         self,
