@@ -186,7 +186,7 @@ def _differences(
     result: list[tuple[str, float | None]] = []
     for setting in settings:
         ours, other = (cells.accuracies(dataset, part, setting, name) for name in (method, base))
-        label = f"{SHOWN[dataset]}, {FAULTS[setting].title if part == 'faults' else setting}"
+        label = f"{SHOWN[dataset]} {FAULTS[setting].title if part == 'faults' else f'with {setting}'}:"
         failed = any(cells.error(dataset, part, setting, name) for name in (method, base))
         if failed or (ours and ours.keys() == other.keys()):
             result.append((label, None if failed else fmean(ours[draw] - other[draw] for draw in ours)))
