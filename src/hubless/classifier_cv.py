@@ -18,7 +18,8 @@ from .arrays.inputs import (
     check_weights,
     or_none,
 )
-from .classifier import VOTES, MovedNeighbors
+from .calibration.calibrate import calibrate, queries_wanted
+from .moved_neighbors import VOTES, MovedNeighbors
 from .movers import MoveLabeled, Mover, Stay
 from .selection.candidates import name as name_of
 from .selection.explain import explain, table
@@ -233,6 +234,11 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self.scores_ = convert(scores, labeled.X)
         chosen = labeled._replace(targets=first_targets(labeled.targets, self.n_targets_))
         self._store(classes, chosen, MoveLabeled(penalty, self.n_targets_, center=self.center))
+        shuffle = check_random_state(self.random_state).permutation  # else they go by their row, or class
+        shuffled = [(train, shuffle(test)) for train, test in parts]
+        votes = ((self.n_neighbors_,), self.weights == "distance", given_targets)
+        validation = CrossValidation(chosen, int(classes.shape[0]), shuffled, *votes)
+        self._calibrate(validation, MoveLabeled(penalty, self.n_targets_, center=self.center))
         plural = "s" * (self.n_neighbors_ > 1)
         self._why = (
             f"MoveLabeled with alpha={self.alpha_:.3g}, n_targets={self.n_targets_} and "
@@ -259,8 +265,14 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self._store(classes, labeled, clone(choice.mover))
         self.n_neighbors_, self.best_score_ = choice.n_neighbors, choice.score
         self.cv_results_, self._why = results, why
+        self._calibrate(validation, choice.mover)
         for name in GRID_ATTRIBUTES:  # those of an earlier fit
             self.__dict__.pop(name, None)
+
+    def _calibrate(self, validation: CrossValidation, mover: Mover) -> None:
+        """Learn probabilities from queries of the folds, answered by the choice and by objects of others."""
+        held_out = validation.held_out(mover, self.n_neighbors_, *queries_wanted(validation.n_classes))
+        self.calibration_ = calibrate(held_out)
 
     def explain(self) -> str:
         """Return what was chosen, and why, in a few sentences."""
