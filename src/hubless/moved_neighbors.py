@@ -9,12 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from .arrays import Array, to_numpy
 from .arrays.devices import dispatched, host_like, is_on_engine, to_device, to_host
 from .arrays.inputs import check_choice, check_class_numbers, check_count, check_points, check_weights
-from .calibration.calibrate import Answers, Calibration, HeldOut, answer, answer_by_votes, calibrate
+from .calibration.calibrate import Calibrated, Calibration, HeldOut, answer, answer_by_votes, calibrate
 from .calibration.evidence import Stored
 from .calibration.unknown import check_rate, class_names, unknown_label, with_unknown
 from .movers import MoveLabeled, Mover
 from .movers.points import Points, as_queries
-from .neighbors.knn import check_precomputed, vote, votes_of
+from .neighbors.knn import check_precomputed, probabilities, vote, votes_of
 from .neighbors.search import search
 from .targets import Labeled
 
@@ -127,7 +127,9 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if neighbors is not None or self.calibration_.method is None:
             labels, weights = self._votes(X, neighbors, "predict_proba")
-            return answer_by_votes(labels, weights, self._stored(), self.calibration_)
+            if self.calibration_.method is None:
+                return probabilities(labels, int(self.classes_.shape[0]), weights, dtype=self.moved_.dtype)
+            return answer_by_votes(labels, weights, self._stored(None), self.calibration_)
         return self._answers(X, "predict_proba").probabilities
 
     def familiarity(self, X: Any) -> Array:
@@ -159,23 +161,23 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         truth = check_class_numbers(y, X, self.classes_, type(self).__name__)
         weights = check_weights(sample_weight, X)
         X = to_device(X, self.device)
-        self.calibration_ = calibrate([HeldOut(self._stored(), X, truth, weights)])
+        self.calibration_ = calibrate([HeldOut(self._stored(self.device), X, truth, weights)])
         return self
 
-    def _answers(self, X: Any, method: str) -> Answers:
+    def _answers(self, X: Any, method: str) -> Calibrated:
         """Return what a calibrated classifier says about queries."""
         self._check_votes()
         if X is None:
             raise ValueError(f"{method} needs queries X, or their precomputed neighbors; got neither.")
         X = to_device(check_points(self, X, method=method, like=self.moved_), self.device)
-        return host_like(answer(X, self._stored(), self.calibration_), self.device)
+        return host_like(answer(X, self._stored(self.device), self.calibration_), self.device)
 
-    def _stored(self) -> Stored:
+    def _stored(self, device: str | None) -> Stored:
         """Return the moved objects, on the device that compares them."""
-        weights = None if self.weights_ is None else to_device(self.weights_, self.device)
+        weights = None if self.weights_ is None else to_device(self.weights_, device)
         return Stored(
-            to_device(self.moved_, self.device),
-            to_device(self.codes_, self.device, whole=True),
+            to_device(self.moved_, device),
+            to_device(self.codes_, device, whole=True),
             weights,
             int(self.classes_.shape[0]),
             self.mover_.space_,

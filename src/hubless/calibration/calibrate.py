@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array, namespace, to_numpy
-from ..neighbors.knn import probabilities, vote
+from ..neighbors.knn import vote
 from .evidence import Evidence, Stored, class_shares, evidence_of, smoothed_shares
 from .familiarity import Known, familiar_numbers, familiarity_of, learn_known
 from .learn_probability import METHODS, learn_probability
@@ -58,13 +58,13 @@ class Calibration(NamedTuple):
         rising = (self.knots, self.values, self.numbers, self.sums)
         is_right = has == wanted and not any((np.diff(a, axis=0) < 0).any() for a in rising if a is not None)
         if self.method is not None and is_right:
-            is_right = self.coefficients.shape == (4,) and self.unit > 0 and 0 < self.doubt < 1
+            is_right = self.coefficients.shape == (4,) and self.unit > 0 and 0 <= self.doubt < 1
             is_right = is_right and (self.numbers is None or self.numbers.shape[1] == 3)
         if not is_right:
             raise ValueError("calibration_ is not what a calibration learns; calibrate the model again.")
 
 
-MOST, ENOUGH = 2000, 1000  # held-out queries; after enough of them, no other fold is learned
+MOST, ENOUGH = 1500, 1000  # held-out queries; after enough of them, no other fold is learned
 CELLS, LEAST = 1 << 19, 500  # of their classes and queries: fewer queries where classes are many
 
 
@@ -112,7 +112,7 @@ def _smooth(evidence: Evidence, model: Probability, prior: Array) -> Array:
 # --- answers ------------------------------------------------------------------------------------------------
 
 
-class Answers(NamedTuple):
+class Calibrated(NamedTuple):
     """What a calibrated classifier says about queries."""
 
     winners: Array  # (m,), class numbers
@@ -120,7 +120,7 @@ class Answers(NamedTuple):
     familiarity: Array  # (m,); None where too few queries were held out
 
 
-def answer(queries: Array, stored: Stored, calibration: Calibration) -> Answers:
+def answer(queries: Array, stored: Stored, calibration: Calibration) -> Calibrated:
     """Return the class numbers, their probabilities and how familiar the queries are."""
     evidence, prior = evidence_of(queries, stored), class_shares(stored)
     model, known = calibration.probability, calibration.known
@@ -128,14 +128,11 @@ def answer(queries: Array, stored: Stored, calibration: Calibration) -> Answers:
     familiarity = None
     if known is not None:
         familiarity = familiarity_of(evidence, _smooth(evidence, model, prior), known, queries)
-    return Answers(evidence.winners, p, familiarity)
+    return Calibrated(evidence.winners, p, familiarity)
 
 
 def answer_by_votes(labels: Array, weights: Array | None, stored: Stored, calibration: Calibration) -> Array:
     """Return probabilities from the classes of neighbours and the weights of their votes; (m, k) → (m, c)."""
-    dtype = stored.moved.dtype
-    if calibration.method is None:
-        return probabilities(labels, stored.n_classes, weights, dtype=dtype)
-    prior = class_shares(stored)
+    prior, dtype = class_shares(stored), stored.moved.dtype
     shares = smoothed_shares(labels, weights, prior)
     return probabilities_of_votes(shares, vote(labels, weights), calibration.probability, prior, dtype)

@@ -61,7 +61,7 @@ def evidence_of(queries: Array, stored: Stored) -> Evidence:
     k = stored.n_neighbors
     near = None if distances is None else distances[:, :k]
     labels, weights = votes_of(indices[:, :k], near, stored.codes, stored.weights)
-    wide, wide_weights = votes_of(indices[:, :WIDE], None, stored.codes, stored.weights)
+    wide, wide_weights = votes_of(indices[:, : min(WIDE, width)], None, stored.codes, stored.weights)
     nearest, cosine = nearest_of_classes(queries, stored)
     first = xp.min(nearest, axis=1, keepdims=True)
     prior = class_shares(stored)
@@ -75,16 +75,13 @@ def evidence_of(queries: Array, stored: Stored) -> Evidence:
     )
 
 
-# π_c = (n_c + 1) / (n + C), so that a class that is missing from a training part has a chance too; with
-# weights, objects count by their weight over the mean weight
+# π_c = (n_c + 1) / (n + C), so that a class that is missing from a training part has a chance too; n_c and n
+# are sums of weights
 def class_shares(stored: Stored) -> Array:
     """Return the share of each class among the stored objects, in float64; (c,)."""
-    xp, n = namespace(stored.codes), stored.codes.shape[0]
-    if stored.weights is None:
-        counts = xp.astype(tally(stored.codes, stored.n_classes), xp.float64)
-    else:
-        counts = tally(stored.codes, stored.n_classes, stored.weights / xp.mean(stored.weights))
-    return (counts + 1) / (n + stored.n_classes)
+    xp = namespace(stored.codes)
+    counts = xp.astype(tally(stored.codes, stored.n_classes, stored.weights), xp.float64)
+    return (counts + 1) / (xp.sum(counts) + stored.n_classes)
 
 
 # (k v_c / Σ v + π_c) / (k + 1): one more vote, which is divided by the sizes of the classes
@@ -125,13 +122,14 @@ def nearest_of_classes(queries: Array, stored: Stored) -> tuple[Array, Array]:
 def _add_block(x: Array, z: Array, stored: Stored, codes: np.ndarray, best: Array) -> Array:
     """Lower `best` by a block of objects, which are sorted by class; return the largest (x)ᵀz / ‖z‖."""
     xp, d = namespace(x), x.shape[1] - (stored.space.floor is not None)
-    products = xp.astype(x @ z.T, xp.float64)
+    products, heights = x @ z.T, squared_norms(z)
     lengths = xp.sqrt(squared_norms(z[:, :d]))
-    table = squared_norms(z) - 2 * products
+    lengths = xp.astype(xp.where(lengths > 0, lengths, 1.0), products.dtype)
+    table = xp.astype(heights, products.dtype) - 2 * products
     classes, starts = np.unique(codes, return_index=True)
     for c, minimum in zip(classes.tolist(), _minima(table, starts), strict=True):
-        best[:, c] = xp.minimum(best[:, c], minimum)
-    return xp.max(products / xp.where(lengths > 0, lengths, 1.0), axis=1)
+        best[:, c] = xp.minimum(best[:, c], xp.astype(minimum, xp.float64))
+    return xp.astype(xp.max(products / lengths, axis=1), xp.float64)
 
 
 def _minima(table: Array, starts: np.ndarray) -> list[Array]:

@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays import Array, convert, namespace, to_numpy
 from .evidence import Evidence
 
+TAIL = 0.05  # of the known numbers
 FEWEST_KNOWN = 4  # held-out queries: two to compare numbers with, two to compare sums with
 
 
@@ -45,11 +46,22 @@ def p_values(numbers: np.ndarray, ascending: np.ndarray) -> np.ndarray:
     return (1 + np.searchsorted(ascending, numbers, side="right")) / (len(ascending) + 1)
 
 
+# log p, and below the lowest twentieth, t, as if that fell off exponentially: log p(t) − (t − s) / β with the
+# mean β of t − s_i over it. Else one number, however strange, could not outweigh two ordinary ones.
+def log_p_values(numbers: np.ndarray, ascending: np.ndarray) -> np.ndarray:
+    """Return log p of numbers among known ones, also far below all of these."""
+    n_tail = min(max(1, round(TAIL * len(ascending))), len(ascending) - 1)
+    edge = ascending[n_tail]
+    spread = np.mean(edge - ascending[:n_tail]) or abs(edge) or 1.0
+    beyond = np.maximum(edge - numbers, 0.0) / spread
+    tail = np.log((n_tail + 1) / (len(ascending) + 1)) - beyond
+    return np.where(numbers < edge, tail, np.log(p_values(numbers, ascending)))
+
+
 # Σ_j log p_j  (Fisher's method)
 def fisher_sums(numbers: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the joint evidence of the numbers, lower for unfamiliar queries; shapes (m, 3) → (m,)."""
-    pairs = zip(numbers.T, columns.T, strict=True)
-    return np.sum([np.log(p_values(values, known)) for values, known in pairs], axis=0)
+    return np.sum([log_p_values(*pair) for pair in zip(numbers.T, columns.T, strict=True)], axis=0)
 
 
 # p = (1 + #{i: S_i ≤ S}) / (g + 1). If the g held-out queries and the new one are exchangeable, the rank of S

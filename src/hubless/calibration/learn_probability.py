@@ -14,9 +14,10 @@ from .evidence import Evidence
 from .probability import Curve, Probability, features, probabilities_of
 from .reliability import log_loss
 
-# ways and the features that they use, simplest first
-METHODS = {"shares": (2,), "temperature": (0, 1, 2, 3), "isotonic": (0, 1, 2, 3)}
-FEWEST = 30  # held-out queries from which anything is learned
+# the features that a way uses, simplest first
+FEATURES = {"shares": slice(2, 3), "temperature": slice(0, 4)}
+METHODS = (*FEATURES, "isotonic")  # which has those of "temperature"
+FEWEST = 100  # held-out queries from which anything is learned
 PARTS = 3  # of these queries, for the choice: each is answered by what was learned from the others
 PRECISION = 0.01  # of the normal prior of a coefficient; it is felt only where queries are few
 
@@ -36,15 +37,18 @@ def learn_probability(
     n = len(truth)
     gaps = evidence.gaps[evidence.gaps > 0]
     unit = float(np.median(gaps)) if len(gaps) else 1.0
-    # by Laplace's rule of succession: n answers, all right, leave the next one a chance of 1 / (n + 2)
-    plain = Probability(np.array([0.0, 0.0, 1.0, 0.0]), unit, power=1.0, doubt=1 / (n + 2))
+    plain = Probability(np.array([0.0, 0.0, 1.0, 0.0]), unit, power=1.0, doubt=0.0)
     if n < FEWEST:
         return "shares", plain
+    # by Laplace's rule of succession: n answers, all right, leave the next one a chance of 1 / (n + 2)
+    plain = plain._replace(doubt=1 / (n + 2))
     weights = np.ones(n) if weights is None else weights / weights.mean()
-    learn = _Learner(evidence, truth, prior, weights, plain)
-    everything = np.ones(n, dtype=bool)
-    whole = {method: learn.fit(method, everything) for method in METHODS}
-    losses = {method: learn.loss(method, whole[method].coefficients) for method in METHODS}
+    learner = _Learner(evidence, truth, prior, weights, plain)
+    whole, losses = learner.fit(np.ones(n, dtype=bool)), dict.fromkeys(METHODS, 0.0)
+    part = np.arange(n) % PARTS
+    for i in range(PARTS):
+        for method, model in learner.fit(part != i, whole).items():
+            losses[method] += learner.loss(model, part == i)
     method = min(METHODS, key=lambda method: losses[method])  # of equal ones the first, which is the simplest
     return method, whole[method]._replace(power=float(whole["shares"].coefficients[2]))
 
@@ -64,38 +68,30 @@ class _Learner:
         self.plain = plain
         self.features = np.stack(features(evidence, plain.unit), axis=2)  # (n, c, 4)
 
-    def fit(self, method: str, rows: np.ndarray, start: np.ndarray | None = None) -> Probability:
-        """Return what a way learns from some of the queries, a mask."""
-        columns = [*METHODS[method]]
-        first = None if start is None else start[columns]
-        coefficients = np.zeros(self.features.shape[2])
-        coefficients[columns] = fit_temperatures(
-            self.features[rows][:, :, columns], self.truth[rows], self.weights[rows], first
-        )
-        model = self.plain._replace(coefficients=coefficients)
-        if method != "isotonic":
-            return model
-        p = probabilities_of(self.evidence.take(rows), model, self.prior, np.float64)
+    def fit(self, rows: np.ndarray, start: dict[str, Probability] | None = None) -> dict[str, Probability]:
+        """Return what each way learns from some of the queries, a mask; a start near the end saves steps."""
+        models = {}
+        for method, columns in FEATURES.items():
+            coefficients = np.zeros(self.features.shape[2])
+            F = self.features[rows, :, columns]
+            first = np.full(F.shape[2], 0.5) if start is None else start[method].coefficients[columns]
+            coefficients[columns] = fit_temperatures(F, self.truth[rows], self.weights[rows], first)
+            models[method] = self.plain._replace(coefficients=coefficients)
+        p = probabilities_of(self.evidence.take(rows), models["temperature"], self.prior, np.float64)
         is_right = self.evidence.winners[rows] == self.truth[rows]
-        return model._replace(curve=fit_curve(p.max(axis=1), is_right, self.weights[rows], model.doubt))
+        curve = fit_curve(p.max(axis=1), is_right, self.weights[rows], self.plain.doubt)
+        return {**models, "isotonic": models["temperature"]._replace(curve=curve)}
 
-    def loss(self, method: str, start: np.ndarray) -> float:
-        """Return the log-loss on queries that were not learned from."""
-        part, total = np.arange(len(self.truth)) % PARTS, 0.0
-        for i in range(PARTS):
-            rows = part == i
-            p = probabilities_of(
-                self.evidence.take(rows), self.fit(method, ~rows, start), self.prior, np.float64
-            )
-            total += self.weights[rows].sum() * log_loss(p, self.truth[rows], self.weights[rows])
-        return total / self.weights.sum()
+    def loss(self, model: Probability, rows: np.ndarray) -> float:
+        """Return the sum of the log-losses of some of the queries."""
+        p = probabilities_of(self.evidence.take(rows), model, self.prior, np.float64)
+        weights = self.weights[rows]
+        return float(weights.sum()) * log_loss(p, self.truth[rows], weights)
 
 
 # min_w  Σ_i ω_i (log Σ_c exp(wᵀf_ic) − wᵀf_iy) / Σ ω + PRECISION ‖w‖² / 2n,   which is convex
 # gradient  E[f] − f_y and Hessian  E[f fᵀ] − E[f] E[f]ᵀ, means over p_i = softmax(wᵀf_i), averaged over i
-def fit_temperatures(
-    F: np.ndarray, truth: np.ndarray, weights: np.ndarray, start: np.ndarray | None = None
-) -> np.ndarray:
+def fit_temperatures(F: np.ndarray, truth: np.ndarray, weights: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the coefficients of the least log-loss; shapes (n, c, j), (n,), (n,) → (j,)."""
     n, _, j = F.shape
     share, flat = weights / weights.sum(), F.reshape(-1, j)
@@ -118,8 +114,7 @@ def fit_temperatures(
         squares = (flat * p.reshape(-1, 1)).T @ flat
         return squares - (means / share[:, None]).T @ means + penalty * np.eye(j)
 
-    first = np.full(j, 0.5) if start is None else start
-    return np.asarray(minimize(loss, first, jac=True, hess=hessian, method="trust-exact", tol=1e-6).x)
+    return np.asarray(minimize(loss, start, jac=True, hess=hessian, method="trust-exact", tol=1e-6).x)
 
 
 # g = the non-decreasing function of the least Σ ω (g(p_i) − [right_i])², by pooling adjacent violators
