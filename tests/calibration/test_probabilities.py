@@ -263,10 +263,11 @@ def test_saved_models_give_the_same_probabilities(asarray, hard, method, tmp_pat
     hubless.save(model, tmp_path / "model")
     kind = str(getattr(asarray(X), "device", "cpu"))
     loaded = hubless.load(tmp_path / "model", kind if "cuda" in kind else "cpu")
-    later = asarray(queries) if "cuda" in kind else queries
+    new = 0.97 * queries  # equal to none that were learned from, so that rounding breaks no tie
+    later = asarray(new) if "cuda" in kind else new
     rtol = 0 if isinstance(asarray(X), np.ndarray) else 1e-12  # the same library gives the same bits
     for name in ("predict_proba", "familiarity"):
-        answers = [to_numpy(getattr(loaded, name)(later)), to_numpy(getattr(model, name)(asarray(queries)))]
+        answers = [to_numpy(getattr(loaded, name)(later)), to_numpy(getattr(model, name)(asarray(new)))]
         np.testing.assert_allclose(*answers, rtol=rtol)
 
 
