@@ -91,6 +91,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         n_targets, alphas, n_neighbors); and the values along its last three axes, where "alpha" holds
         multiples of the mean eigenvalue unless `alphas` was given. Of equal scores, the one with
         fewer targets wins, then the larger λ, then fewer neighbours.
+    calibration_ : what held-out queries taught: probabilities for `predict_proba`, and `familiarity`
     W_, mean_, alpha_, moved_, classes_, codes_, weights_, n_singletons_ : as in MoveLabeledClassifier
         `alpha_` is the λ used on all the data.
 

@@ -125,7 +125,8 @@ def test_evidence_as_loops(asarray, blobs, has_column, weighted, rng):
     mean, column = X.mean(axis=0), rng.random((60, 1)) * has_column
     moved = np.hstack([X, column]) if has_column else X
     w = rng.random(60) + 0.5 if weighted else None
-    space = QuerySpace(asarray(mean), 1.0, 0.0 if has_column else None)
+    floor = -0.7 if has_column else None
+    space = QuerySpace(asarray(mean), 1.0, floor)
     n_classes = 6  # two of them have no objects
     stored = Stored(asarray(moved), asarray(y), None if w is None else asarray(w), n_classes, space, 3)
     evidence = evidence_of(asarray(queries), stored).on_host()
@@ -139,7 +140,7 @@ def test_evidence_as_loops(asarray, blobs, has_column, weighted, rng):
         near = [min(s for s, label in zip(squares, y, strict=True) if label == c) for c in range(4)]
         near += [max(near)] * 2
         np.testing.assert_allclose(evidence.gaps[i], np.array(near) - min(near), atol=1e-9)
-        assert evidence.nearest[i] == pytest.approx(min(near))
+        assert evidence.nearest[i] == pytest.approx(min(near) + (floor or 0.0))
         directions = [(query - mean) @ (z - mean) / np.linalg.norm(z - mean) for z in X]
         assert evidence.cosine[i] == pytest.approx(max(directions) / np.linalg.norm(query - mean))
         order = np.argsort(squares, kind="stable")

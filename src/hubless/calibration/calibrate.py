@@ -65,7 +65,7 @@ class Calibration(NamedTuple):
 
 
 MOST, ENOUGH = 1500, 1000  # held-out queries; after enough of them, no other fold is learned
-CELLS, LEAST = 1 << 19, 500  # of their classes and queries: fewer queries where classes are many
+CELLS, LEAST = 1 << 17, 300  # of their classes and queries: fewer queries where classes are many
 
 
 def queries_wanted(n_classes: int) -> tuple[int, int]:

@@ -39,7 +39,7 @@ class Evidence(NamedTuple):
     gaps: Array  # (m, c): squared distance of the nearest object of a class, less that of the nearest of all
     votes: Array  # (m, c): smoothed share of the votes of the k nearest
     wide: Array  # (m, c): the same of the WIDE nearest
-    nearest: Array  # (m,): squared distance of the nearest object
+    nearest: Array  # (m,): squared distance of the nearest object, with the bias of its column in full
     cosine: Array  # (m,): of the object in the most similar direction, about the mean
 
     def take(self, part: Any) -> "Evidence":
@@ -70,7 +70,7 @@ def evidence_of(queries: Array, stored: Stored) -> Evidence:
         nearest - first,
         smoothed_shares(labels, weights, prior),
         smoothed_shares(wide, wide_weights, prior),
-        first[:, 0],
+        first[:, 0] + (stored.space.floor or 0.0),  # columns begin at a floor, which differs between folds
         cosine,
     )
 
