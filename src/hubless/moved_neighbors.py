@@ -6,9 +6,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array, to_numpy
+from .arrays import Array, convert, to_numpy
 from .arrays.devices import dispatched, host_like, is_on_engine, to_device, to_host
 from .arrays.inputs import check_choice, check_class_numbers, check_count, check_points, check_weights
+from .arrays.library import blocks
 from .calibration.calibrate import Calibrated, Calibration, HeldOut, answer, answer_by_votes, calibrate
 from .calibration.evidence import Stored
 from .calibration.unknown import check_rate, class_names, unknown_label, with_unknown
@@ -19,6 +20,7 @@ from .neighbors.search import search
 from .targets import Labeled
 
 VOTES = ("uniform", "distance")
+QUERIES = 1 << 15  # whose probabilities are computed at once
 
 
 class MovedNeighbors(ClassifierMixin, BaseEstimator):
@@ -160,8 +162,16 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         X = check_points(self, X, method="calibrate", like=self.moved_)
         truth = check_class_numbers(y, X, self.classes_, type(self).__name__)
         weights = check_weights(sample_weight, X)
-        X = to_device(X, self.device)
-        self.calibration_ = calibrate([HeldOut(self._stored(self.device), X, truth, weights)])
+        stored = self._stored(self.device)
+        self.calibration_ = calibrate(
+            HeldOut(
+                stored,
+                convert(X[part, :], stored.moved),
+                truth[part],
+                None if weights is None else weights[part],
+            )
+            for part in blocks(X.shape[0], QUERIES)
+        )
         return self
 
     def _answers(self, X: Any, method: str) -> Calibrated:
@@ -169,16 +179,20 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         self._check_votes()
         if X is None:
             raise ValueError(f"{method} needs queries X, or their precomputed neighbors; got neither.")
-        X = to_device(check_points(self, X, method=method, like=self.moved_), self.device)
-        return host_like(answer(X, self._stored(self.device), self.calibration_), self.device)
+        X, stored = check_points(self, X, method=method, like=self.moved_), self._stored(self.device)
+        parts = [
+            host_like(answer(convert(X[part, :], stored.moved), stored, self.calibration_), self.device)
+            for part in blocks(X.shape[0], QUERIES)
+        ]
+        return Calibrated.joined(parts)
 
     def _stored(self, device: str | None) -> Stored:
         """Return the moved objects, on the device that compares them."""
-        weights = None if self.weights_ is None else to_device(self.weights_, device)
+        moved = to_device(self.moved_, device)
         return Stored(
-            to_device(self.moved_, device),
-            to_device(self.codes_, device, whole=True),
-            weights,
+            moved,
+            convert(self.codes_, moved),
+            None if self.weights_ is None else convert(self.weights_, moved),
             int(self.classes_.shape[0]),
             self.mover_.space_,
             self._n_neighbors(),

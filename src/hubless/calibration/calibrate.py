@@ -119,6 +119,15 @@ class Calibrated(NamedTuple):
     probabilities: Array  # (m, c)
     familiarity: Array  # (m,); None where too few queries were held out
 
+    @staticmethod
+    def joined(parts: "list[Calibrated]") -> "Calibrated":
+        """Return what was said about several batches of queries."""
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(parts[0].winners)
+        columns = zip(*parts, strict=True)
+        return Calibrated(*(None if one[0] is None else xp.concat(list(one)) for one in columns))
+
 
 def answer(queries: Array, stored: Stored, calibration: Calibration) -> Calibrated:
     """Return the class numbers, their probabilities and how familiar the queries are."""
