@@ -32,6 +32,7 @@ SCALE = {
     "skew": "skew:measure",
     "sampled": "sampled:measure",
 }
+SCORES = {"probabilities": "scores:probabilities", "unknown": "scores:unknown"}
 
 
 class Group(NamedTuple):
@@ -56,6 +57,7 @@ GROUPS = (
     Group({**SPEED, **GPU}, "all", "page", "speed_page", "speed_tables", "docs/speed.md"),
     Group(INDEX, "retrieval", "retrieval-page", "retrieval_page", "index_tables", "docs/index-results.md"),
     Group(SCALE, "scale", "scale-page", "scale_page", None, "docs/scale.md"),
+    Group(SCORES, "scores", "scores-page", "scores_page", "scores_page", "docs/probabilities.md"),
 )
 
 
@@ -64,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure hubless beside the bare matrix products and its peers. Verbs that measure write "
-        "one JSON file of raw results each; `page`, `retrieval-page` and `scale-page` make pages from them.",
+        "one JSON file of raw results each; `page` and the verbs that end in `-page` make pages from them.",
         epilog="example: python -m benchmarks search --quick --out look",
     )
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")

@@ -1,171 +1,15 @@
 """k-NN classification with moved labeled objects."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
-from .arrays import Array, convert, namespace, to_numpy
-from .arrays.devices import dispatched, host_like, is_on_engine, to_device, to_host
+from .arrays.devices import dispatched, to_device
 from .arrays.inputs import check_choice, check_count, check_labels, check_points, check_weights
+from .moved_neighbors import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover
-from .movers.points import Points, as_queries
-from .neighbors.knn import check_precomputed, probabilities, vote, votes_of
-from .neighbors.search import search
 from .solve import check_alpha
-from .targets import Labeled, labeled_objects
-
-VOTES = ("uniform", "distance")
-
-
-class MovedNeighbors(ClassifierMixin, BaseEstimator):
-    """k-NN among moved objects: what both classifiers do after they are fitted."""
-
-    _learned: ClassVar[dict[str, str]] = {
-        "mover_": "mover",
-        "moved_": "nm",
-        "codes_": "n codes",
-        "weights_": "n none",
-    }
-    _unsaved = ("W_", "mean_", "alpha_")  # copies of attributes of the mover
-
-    def _n_neighbors(self) -> int:
-        raise NotImplementedError
-
-    @dispatched
-    def kneighbors(self, X: Any, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Find the nearest moved objects of each query.
-
-        Parameters
-        ----------
-        X : array of shape (n_queries, d)
-        n_neighbors : int, optional; by default the number that votes
-        return_distance : bool, default=True
-
-        Returns
-        -------
-        distances : array of shape (n_queries, n_neighbors); only with `return_distance`
-            ‖x − z'‖; for movers that add a column it is included, and only the order is meaningful.
-        indices : int array of the same shape: row numbers of `moved_`, nearest first, ties to the lower one
-        """
-        return self._search(X, n_neighbors, return_distance, "kneighbors")
-
-    # the k objects of the smallest ‖x − z'_i‖², which vote for the class of x  (Eq. 7)
-    def _search(self, X: Any, n_neighbors: int | None, return_distance: bool, method: str) -> Any:
-        k = self._check_k(n_neighbors)
-        X = as_queries(check_points(self, X, method=method, like=self.moved_), self.mover_.space_)
-        X, moved = to_device(X, self.device), to_device(self.moved_, self.device)
-        return host_like(search(X, moved, k, return_distance=return_distance), self.device)
-
-    def _check_k(self, n_neighbors: int | None = None) -> int:
-        """Return the number of neighbours to search for, at most the number of objects."""
-        check_is_fitted(self)
-        k = self._n_neighbors() if n_neighbors is None else check_count("n_neighbors", n_neighbors)
-        check_enough(k, self.moved_.shape[0])
-        return k
-
-    @dispatched
-    def predict(self, X: Any = None, *, neighbors: Any = None) -> Array:
-        """Predict the class of each query: the majority of its neighbours, a tie to the class of the nearest.
-
-        Parameters
-        ----------
-        X : array of shape (n_queries, d); not needed with `neighbors`
-        neighbors : precomputed neighbours, optional
-            What `kneighbors` returns (or another index over `moved_`): indices, or (distances, indices),
-            which weights="distance" needs.
-
-        Returns
-        -------
-        classes : array of shape (n_queries,)
-        """
-        winners = vote(*self._votes(X, neighbors, "predict"))
-        winners = convert(winners, self.classes_)
-        return namespace(self.classes_).take(self.classes_, winners)
-
-    @dispatched
-    def predict_proba(self, X: Any = None, *, neighbors: Any = None) -> Array:
-        """Return the share of the votes of each class, as in `classes_`; shape (n_queries, n_classes)."""
-        labels, weights = self._votes(X, neighbors, "predict_proba")
-        return probabilities(labels, self.classes_.shape[0], weights, dtype=self.moved_.dtype)
-
-    @dispatched
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
-        """Return the accuracy on queries X of classes y; `neighbors` as in `predict`."""
-        classes = to_numpy(self.predict(X, neighbors=neighbors))
-        weights = None if sample_weight is None else to_numpy(sample_weight)
-        return float(accuracy_score(to_numpy(y), classes, sample_weight=weights))
-
-    def _votes(self, X: Any, neighbors: Any, method: str) -> tuple[Array, Array | None]:
-        """Return the classes of the neighbours of each query and their weights; shapes (n_queries, k)."""
-        self._check_votes()
-        by_distance = self.weights == "distance"
-        if neighbors is not None:
-            n_queries = None if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
-            distances, indices = check_precomputed(neighbors, self.moved_, n_queries, by_distance)
-        elif X is None:
-            raise ValueError(f"{method} needs queries X, or their precomputed neighbors; got neither.")
-        else:
-            nearest = self._search(X, None, by_distance, method)
-            distances, indices = nearest if by_distance else (None, nearest)
-        return votes_of(indices, distances, self.codes_, self.weights_)
-
-    def _check_votes(self) -> None:
-        check_is_fitted(self)
-        check_choice("weights", self.weights, VOTES)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
-
-    def _store(self, classes: Array, labeled: Labeled, mover: Mover) -> None:
-        """Learn and move; if learning fails, this classifier is as before."""
-        moved = mover._fit_points(Points.of(labeled, int(classes.shape[0])))
-        mover.classes_, mover.n_singletons_ = classes, labeled.n_without_target()
-        for name in {"n_features_in_", "feature_names_in_"} & self.__dict__.keys():
-            setattr(mover, name, getattr(self, name))
-        self._keep(mover, classes, labeled.weights, moved, labeled.codes)
-        if self.device is not None:
-            to_host(self)
-
-    def _take_columns(self, mover: Mover) -> None:
-        """Copy the number and the names of the columns that a mover was fitted to."""
-        self.__dict__.pop("feature_names_in_", None)
-        for name in {"n_features_in_", "feature_names_in_"} & mover.__dict__.keys():
-            setattr(self, name, getattr(mover, name))
-
-    def _keep(self, mover: Mover, classes: Array, weights: Array | None, moved: Array, codes: Array) -> None:
-        self.classes_, self.mover_, self.moved_ = classes, mover, moved
-        self.codes_, self.weights_ = codes, weights
-        self.n_singletons_ = mover.n_singletons_
-        self._copy_map()
-
-    def _copy_map(self) -> None:
-        """Copy the map of the paper's mover to attributes; remove those of an earlier fit."""
-        for name in self._unsaved:
-            self.__dict__.pop(name, None)
-            if isinstance(self.mover_, MoveLabeled):
-                setattr(self, name, getattr(self.mover_, name))
-
-    def _check_savable(self) -> None:
-        if is_on_engine(self.moved_):
-            raise ValueError(
-                "the moved objects of this classifier are on Dask and are not copied to this machine. Save "
-                "its mover_, and write moved_ with Dask, for example with moved_.to_zarr."
-            )
-
-    def _check_loaded(self) -> None:
-        """Refuse a model read from a file that cannot answer queries."""
-        if not hasattr(self, "classes_"):
-            raise ValueError("classes_ are missing: a classifier needs them to predict.")
-        n, k = self.moved_.shape[0], self._n_neighbors()
-        if k > n:
-            raise ValueError(f"{k} neighbours vote, but there are only {n} objects.")
-        if self.weights_ is not None and not (to_numpy(self.weights_) > 0).all():
-            raise ValueError("weights_ must be above 0.")
-        self._copy_map()
+from .targets import labeled_objects
 
 
 class MoveLabeledClassifier(MovedNeighbors):
@@ -207,6 +51,7 @@ class MoveLabeledClassifier(MovedNeighbors):
     n_singletons_ : int
         Objects without a target: alone in their class, or without one in `targets`. They are moved and vote
         like the others.
+    calibration_ : what `calibrate` learned; before that, `predict_proba` returns shares of votes
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples
@@ -295,12 +140,3 @@ class MoveLabeledClassifier(MovedNeighbors):
 
     def _n_neighbors(self) -> int:
         return check_count("n_neighbors", self.n_neighbors)
-
-
-def check_enough(k: int, n_objects: int) -> None:
-    """Refuse to search for more neighbours than there are objects."""
-    if k > n_objects:
-        raise ValueError(
-            f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {n_objects}: "
-            "ask for fewer neighbours or give more labeled objects."
-        )

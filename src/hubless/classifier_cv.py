@@ -1,6 +1,6 @@
 """MoveLabeledClassifier with its mover and parameters chosen by cross-validation, as RidgeCV is to Ridge."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -19,10 +19,11 @@ from .arrays.inputs import (
     or_none,
 )
 from .arrays.products import keep_threads
-from .classifier import VOTES, MovedNeighbors, check_enough
+from .calibration.calibrate import calibrate, queries_wanted
+from .moved_neighbors import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover, Stay
 from .movers.span import in_span
-from .selection.candidates import name as name_of
+from .selection.candidates import check_movers
 from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
 from .selection.explain import (
@@ -33,7 +34,7 @@ from .selection.explain import (
     without_comparison,
 )
 from .selection.folds import can_compare, feasible_neighbors, folds
-from .selection.grid import GRID, Grid, best_setting, cv_results, score_fold
+from .selection.grid import GRID, Grid, best_setting, check_grid, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
 from .selection.validation import CrossValidation
 from .solve import check_alphas
@@ -41,6 +42,15 @@ from .targets import Labeled, first_targets, labeled_objects
 
 GRID_ATTRIBUTES = ("n_targets_", "grid_", "scores_")  # only with mover="ridge"
 CHOICE_ATTRIBUTES = ("n_neighbors_", "best_score_", "cv_results_", "_why", *GRID_ATTRIBUTES)
+
+
+class _Choice(NamedTuple):
+    """What to choose by."""
+
+    classes: Array
+    labeled: Labeled
+    parts: list[tuple[np.ndarray, ...]]  # (train, test) of each fold
+    given_targets: bool  # whether the targets were precomputed
 
 
 class MoveLabeledClassifierCV(MovedNeighbors):
@@ -104,6 +114,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         n_targets, alphas, n_neighbors); and the values along its last three axes, where "alpha" holds
         multiples of the mean eigenvalue unless `alphas` was given. Of equal scores, the one with
         fewer targets wins, then the larger λ, then fewer neighbours.
+    calibration_ : what held-out queries taught: probabilities for `predict_proba`, and `familiarity`
     W_, mean_, alpha_, moved_, classes_, codes_, weights_, n_singletons_ : as in MoveLabeledClassifier
         `alpha_` is the λ used on all the data.
 
@@ -199,27 +210,16 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             self._stay(classes, labeled)
         elif movers is None:
             grid = Grid(n_targets, penalties or GRID, self._ks(parts))
-            self._choose_ridge(classes, labeled, parts, grid, targets is not None)
+            self._choose_ridge(_Choice(classes, labeled, parts, targets is not None), grid)
         else:
-            self._choose_mover(classes, labeled, parts, movers, targets is not None)
+            self._choose_mover(_Choice(classes, labeled, parts, targets is not None), movers)
         self._why += hint_to_scale(labeled.X, getattr(self, "feature_names_in_", None))
         return self
 
     def _check_fit(self) -> list[Mover] | None:
         """Return the movers to race, before any data is read: an empty list for all, None for "ridge"."""
         check_choice("weights", self.weights, VOTES)
-        if isinstance(self.mover, str):
-            check_choice("mover", self.mover, ("ridge", "auto"))
-            return None if self.mover == "ridge" else []
-        movers = [*self.mover] if np.iterable(self.mover) else [self.mover]
-        if not movers or not all(isinstance(mover, Mover) for mover in movers):
-            raise ValueError(
-                'mover must be "ridge", "auto", or movers of hubless.movers, such as Shrink(0.3) or '
-                f"[Stay(), Shrink(0.3)]; got {self.mover!r}."
-            )
-        for mover in movers:
-            mover._check_nested("a classifier")
-        return movers
+        return check_movers(self.mover)
 
     def _check_parameters(self) -> None:
         """Refuse invalid parameters, including those that this choice ignores."""
@@ -234,11 +234,9 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         has_grid = [hasattr(self, name) for name in GRID_ATTRIBUTES]
         if not any(has_grid):  # a race has none
             return
-        if not all(has_grid) or [*self.grid_] != ["n_targets", "alpha", "n_neighbors"]:
+        if not all(has_grid):
             raise ValueError("n_targets_, grid_ and scores_ belong together, and one is missing.")
-        lengths, got = tuple(len(values) for values in self.grid_.values()), tuple(self.scores_.shape)
-        if got[1:] != lengths:
-            raise ValueError(f"scores_ has the shape {got}; expected (any, *{lengths}).")
+        check_grid(self.grid_, self.scores_)
 
     def _take_choice(self, other: "MoveLabeledClassifierCV") -> None:
         """Copy what another classifier chose, and why."""
@@ -266,47 +264,52 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             like = {"dtype": self.moved_.dtype, "device": device_of(self.mover_.space_.mean)}
             self.W_, self.mean_, self.alpha_ = xp.eye(d, **like), xp.zeros(d, **like), float("nan")
 
-    def _choose_ridge(
-        self, classes: Array, labeled: Labeled, parts: Any, grid: Grid, given_targets: bool
-    ) -> None:
-        options = (grid, self.weights, self.center, given_targets)
-        scores = np.stack([score_fold(labeled, train, test, *options) for train, test in parts])
+    def _choose_ridge(self, given: _Choice, grid: Grid) -> None:
+        labeled, options = given.labeled, (grid, self.weights, self.center, given.given_targets)
+        scores = np.stack([score_fold(labeled, train, test, *options) for train, test in given.parts])
         (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
         self.grid_, self.cv_results_ = grid.as_dict(), cv_results(scores, grid)
         self.scores_ = convert(scores, labeled.X)
         chosen = labeled._replace(targets=first_targets(labeled.targets, self.n_targets_))
-        self._store(classes, chosen, MoveLabeled(penalty, self.n_targets_, center=self.center))
+        mover = MoveLabeled(penalty, self.n_targets_, center=self.center)
+        self._store(given.classes, chosen, clone(mover))
+        self._calibrate(self._validation(given, chosen, (self.n_neighbors_,), self.n_targets_), mover)
         setting = (self.alpha_, self.n_targets_, self.n_neighbors_)
         self._why = explain_grid(*setting, self.best_score_, scores[0].size)
 
-    def _choose_mover(
-        self, classes: Array, labeled: Labeled, parts: Any, movers: list[Mover], given_targets: bool
-    ) -> None:
+    def _choose_mover(self, given: _Choice, movers: list[Mover]) -> None:
         or_none(check_positive)("max_seconds", self.max_seconds)
-        shuffle = check_random_state(self.random_state).permutation
-        validation = CrossValidation(
-            in_span(labeled, movers),
-            int(classes.shape[0]),
-            [(train, shuffle(test)) for train, test in parts],
-            self._ks(parts, MAX_NEIGHBORS),
-            self.weights == "distance",
-            given_targets,
-            n_targets_of(movers),
-            labeled.X.shape[1],
-        )
+        labeled, ks = given.labeled, self._ks(given.parts, MAX_NEIGHBORS)
+        validation = self._validation(given, in_span(labeled, movers), ks, n_targets_of(movers))
         race = Race(validation, self.lift, self.max_seconds)
         with keep_threads(blas=1):  # a race is many small products
             choice = race.run(movers)
             results, why = table(race, choice), explain(race, choice)
-            if not given_targets:
+            if not given.given_targets:
                 labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
-            self._store(classes, labeled, clone(choice.mover))
-        self._keep_choice(choice.n_neighbors, choice.score, results, why + without_column_words(self.mover_))
+            self._store(given.classes, labeled, clone(choice.mover))
+            self._keep_choice(choice.n_neighbors, choice.score, results, why)
+            self._calibrate(validation, choice.mover)
+        self._why += without_column_words(self.mover_)
+
+    def _validation(
+        self, given: _Choice, labeled: Labeled, ks: tuple[int, ...], n_targets: int
+    ) -> CrossValidation:
+        """Return the folds, with queries in random order: otherwise they go by their row."""
+        shuffle = check_random_state(self.random_state).permutation
+        parts = [(train, shuffle(test)) for train, test in given.parts]
+        votes = (ks, self.weights == "distance", given.given_targets, n_targets, given.labeled.X.shape[1])
+        return CrossValidation(labeled, int(given.classes.shape[0]), parts, *votes)
 
     def _keep_choice(self, k: int, score: float, results: dict[str, np.ndarray], why: str) -> None:
         self.n_neighbors_, self.best_score_, self.cv_results_, self._why = k, score, results, why
         for name in GRID_ATTRIBUTES:  # those of an earlier fit
             self.__dict__.pop(name, None)
+
+    def _calibrate(self, validation: CrossValidation, mover: Mover) -> None:
+        """Learn probabilities from queries of the folds, answered by the choice and by objects of others."""
+        held_out = validation.held_out(mover, self.n_neighbors_, *queries_wanted(validation.n_classes))
+        self.calibration_ = calibrate(held_out)
 
     def explain(self) -> str:
         """Return what was chosen, and why, in a few sentences."""
@@ -315,16 +318,3 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     def _n_neighbors(self) -> int:
         return self.n_neighbors_
-
-
-def plain_neighbors(model: MoveLabeledClassifierCV, X: Any, y: Any) -> int:
-    """Return the number of neighbours that is best without moving the objects that a model was fitted to."""
-    movers = model.cv_results_.get("mover", np.array([], dtype=str))
-    rows = np.flatnonzero(movers == name_of(Stay()))
-    if len(rows):
-        return int(model.cv_results_["n_neighbors"][rows[0]])
-    tried = model.grid_["n_neighbors"] if hasattr(model, "grid_") else model.n_neighbors
-    plain = MoveLabeledClassifierCV(
-        tried, mover=Stay(), weights=model.weights, cv=model.cv, random_state=model.random_state
-    )
-    return int(plain.fit(X, y, sample_weight=model.weights_).n_neighbors_)

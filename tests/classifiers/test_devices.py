@@ -70,6 +70,21 @@ def test_classifier_learns_and_answers_as_on_the_host(digits, weighted):
 
 
 @pytest.mark.usefixtures("way")
+def test_calibrated_as_on_the_host(digits, monkeypatch):
+    X, y, queries = digits
+    monkeypatch.setattr("hubless.moved_neighbors.QUERIES", 37)  # in batches
+    on_host, on_device = (MoveLabeledClassifier(3, device=device).fit(X, y) for device in (None, DEVICE))
+    for model in (on_host, on_device):
+        model.calibrate(X[::2] + 0.5, y[::2])
+    tolerance = 1e-3 if X.dtype == np.float32 else 1e-9
+    answers = [model.predict_proba(queries) for model in (on_device, on_host)]
+    np.testing.assert_allclose(*answers, rtol=tolerance, atol=tolerance)
+    answers = [model.familiarity(queries) for model in (on_device, on_host)]
+    np.testing.assert_allclose(*answers, atol=0.02)  # a rounding may move a query past another
+    assert all(isinstance(answer, np.ndarray) for answer in answers)
+
+
+@pytest.mark.usefixtures("way")
 def test_labels_and_targets_from_anywhere(digits):
     X, y, queries = digits
     targets = np.where(np.arange(2 * N).reshape(N, 2) % 7 == 0, -1, reference.targets(X, y, 2))

@@ -236,18 +236,29 @@ def vote(labels: Array, weights: Array | None = None, ks: tuple[int, ...] | None
     return winners[0] if ks is None else winners
 
 
-# p_c = v_c / Σ_c v_c; where classes tie, those that lose the vote get the next number below, so that the
-# largest probability is that of the class voted for
-def probabilities(labels: Array, n_classes: int, weights: Array | None, dtype: Any) -> Array:
-    """Return the share of the votes of each class; shape (queries, n_classes)."""
+# s_c = v_c / Σ_c v_c
+def shares_of_votes(labels: Array, n_classes: int, weights: Array | None) -> Array:
+    """Return the share of the votes of each class in float64; shape (queries, n_classes)."""
     xp = namespace(labels)
     votes = xp.astype(_tally(xp, labels, n_classes, weights), xp.float64)
-    shares = xp.astype(votes / xp.sum(votes, axis=1, keepdims=True), dtype)
+    return votes / xp.sum(votes, axis=1, keepdims=True)
+
+
+def probabilities(labels: Array, n_classes: int, weights: Array | None, dtype: Any) -> Array:
+    """Return the share of the votes of each class, the largest for the class voted for."""
+    shares = shares_of_votes(labels, n_classes, weights)
+    return with_largest(namespace(labels).astype(shares, dtype), vote(labels, weights))
+
+
+# Where classes tie, those that lose the vote get the next number below, so that the largest probability is
+# that of the class voted for.
+def with_largest(shares: Array, winners: Array) -> Array:
+    """Return shares in which that of the winner is the only largest one; shapes (m, c) and (m,)."""
+    xp = namespace(shares, winners)
     top = xp.max(shares, axis=1, keepdims=True)
-    classes = xp.arange(n_classes, dtype=labels.dtype, device=compat.device(labels))
-    won = vote(labels, weights)[:, None] == classes
-    below = top * (1 - float(xp.finfo(dtype).eps))
-    return xp.where(won, top, xp.where(shares > below, below, shares))
+    classes = xp.arange(shares.shape[1], dtype=winners.dtype, device=compat.device(winners))
+    below = top * (1 - float(xp.finfo(shares.dtype).eps))
+    return xp.where(winners[:, None] == classes, top, xp.where(shares > below, below, shares))
 
 
 def votes_of(

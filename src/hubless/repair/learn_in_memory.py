@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
+from ..baselines.plain import plain_neighbors
+from ..classifier_cv import MoveLabeledClassifierCV
 from ..evaluation import NORMAL, Change, measure_change
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..selection.candidates import movers_in_parts, name, steps

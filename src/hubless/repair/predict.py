@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..classifier import MovedNeighbors
+from ..moved_neighbors import MovedNeighbors
 from ..neighbors import nearest
 from ..neighbors.knn import vote
 from ..stores.store import Store, StoreError

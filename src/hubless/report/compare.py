@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..arrays.inputs import label_text
-from ..classifier import MovedNeighbors
-from ..classifier_cv import MoveLabeledClassifierCV, plain_neighbors
+from ..baselines.plain import plain_neighbors
+from ..classifier_cv import MoveLabeledClassifierCV
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes
+from ..moved_neighbors import MovedNeighbors
 from ..movers.points import as_queries
 from ..selection.candidates import name
 from .choice import choice_of, with_surface

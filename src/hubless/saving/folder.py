@@ -17,7 +17,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from ..arrays.inputs import check_count
-from ..classifier import MovedNeighbors
+from ..moved_neighbors import MovedNeighbors
 from ..movers import Mover
 from ..support.text import short
 from ..support.version import __version__

@@ -1,7 +1,11 @@
 """What `mover="auto"` chooses among: simple movers, and what they are extended by."""
 
 from inspect import signature
+from typing import Any
 
+import numpy as np
+
+from ..arrays.inputs import check_choice
 from ..movers import (
     MOVERS,
     Balance,
@@ -37,6 +41,22 @@ FEW = 20  # objects per class on average
 UNCHOSEN: tuple[Mover, ...] = (Shrink(0.5), Balance(0.3), Steer(0.3, 0.01, max_iter=MAX_ITER))
 PENALTIES, STRENGTHS = (1e-2, 2e-3, 3e-4), (0.01, 0.02, 0.04, 0.08, 0.15, 0.3)  # of Steer that are tried
 MAX_SCORES = 4_000_000  # objects × classes, above which logistic regression costs more than all the rest
+
+
+def check_movers(mover: Any) -> list[Mover] | None:
+    """Return the movers that a parameter names: an empty list for "auto", None for "ridge"."""
+    if isinstance(mover, str):
+        check_choice("mover", mover, ("ridge", "auto"))
+        return None if mover == "ridge" else []
+    movers = [*mover] if np.iterable(mover) else [mover]
+    if not movers or not all(isinstance(mover, Mover) for mover in movers):
+        raise ValueError(
+            'mover must be "ridge", "auto", or movers of hubless.movers, such as Shrink(0.3) or '
+            f"[Stay(), Shrink(0.3)]; got {mover!r}."
+        )
+    for mover in movers:
+        mover._check_nested("a classifier")
+    return movers
 
 
 def simple_movers() -> list[Mover]:

@@ -101,6 +101,15 @@ def best_setting(scores: np.ndarray, grid: Grid) -> tuple[tuple[int, Any, int], 
     return (grid.n_targets[t], grid.penalties[a], grid.n_neighbors[k]), float(mean[t, a, k])
 
 
+def check_grid(grid: dict[str, tuple[Any, ...]], scores: Array) -> None:
+    """Refuse the axes and scores of a saved model that do not belong together."""
+    if [*grid] != ["n_targets", "alpha", "n_neighbors"]:
+        raise ValueError("n_targets_, grid_ and scores_ belong together, and one is missing.")
+    lengths, got = tuple(len(values) for values in grid.values()), tuple(scores.shape)
+    if got[1:] != lengths:
+        raise ValueError(f"scores_ has the shape {got}; expected (any, *{lengths}).")
+
+
 def cv_results(scores: np.ndarray, grid: Grid) -> dict[str, np.ndarray]:
     """Return the score array as columns, one row per setting, named as GridSearchCV names them."""
     flat = scores.reshape(len(scores), -1)

@@ -1,5 +1,6 @@
 """Where a race tries its settings: folds of labeled objects, whose work the settings share."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
@@ -8,6 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..arrays import Array, convert, to_numpy
+from ..calibration.calibrate import HeldOut
+from ..calibration.evidence import Stored
 from ..movers import Mover, Steer
 from ..movers.log_odds import LogisticProblem, LogOdds, log_odds
 from ..movers.points import Points, QuerySpace, as_queries, mean_square, to_query_space, weighted_mean
@@ -130,6 +133,25 @@ class CrossValidation:
             for trial in alike:
                 predicted = steered_classes(near, scores, trial.steps[-1].strength * unit)
                 trial.add(_is_right([predicted], held_out.codes))
+
+    def held_out(self, mover: Mover, n_neighbors: int, n_queries: int, enough: int) -> Iterator[HeldOut]:
+        """Yield up to n held-out queries with the objects of the other folds, moved; folds until `enough`."""
+        trial, done = self.new_trial(mover, 0), 0
+        for i, (_, test) in enumerate(self.folds):
+            if done >= enough:
+                return
+            wanted = self.labeled.take(convert(test[: n_queries - done], self.labeled.X))
+            try:
+                points = self._moved(trial, len(trial.steps), i)
+                mean = weighted_mean(self._start(i).X, points.weights)
+                moved, space = to_query_space(points, None, mean)
+            except ValueError:  # as in `extend`
+                continue
+            how = (self.n_classes, space, n_neighbors, self.by_distance)
+            stored = Stored(moved, points.codes, points.weights, *how)
+            if len(test):
+                yield HeldOut(stored, wanted.X, wanted.codes, wanted.weights)
+                done += wanted.X.shape[0]
 
     def _log_odds(self, fold: int, alpha: float) -> LogOdds:
         """Return the logistic regression of a fold, which all settings share."""

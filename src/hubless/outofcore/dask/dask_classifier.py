@@ -29,8 +29,11 @@ def kneighbors(model: Any, X: Any, n_neighbors: int | None = None, return_distan
     return compute(result) if is_host else result
 
 
-def predict(model: Any, X: Any = None, *, neighbors: Any = None) -> Any:
+def predict(
+    model: Any, X: Any = None, *, neighbors: Any = None, reject: Any = None, unknown: Any = None
+) -> Any:
     """`predict` of a classifier: a Dask array for queries on Dask, otherwise a NumPy array."""
+    refuse(reject=reject, unknown=unknown)
     return _predict(model, X, neighbors, "predict")
 
 

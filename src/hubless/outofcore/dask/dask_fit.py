@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ...arrays import float_type
-from ...classifier import check_enough
 from ...classifier_cv import MoveLabeledClassifierCV
+from ...moved_neighbors import check_enough
 from ...movers import Mover
 from ...neighbors.blocks import floats
 from ...selection.candidates import movers_in_parts
