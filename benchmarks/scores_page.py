@@ -105,7 +105,7 @@ def draw(cases: Mapping[str, Any]) -> bytes:
             for method, colour in colours.items():
                 cell = next(cell for cell in case["cells"] if cell["method"] == method)
                 bars = cell["bars"]
-                least = 0.005 * sum(bars["counts"])  # a bin of few queries says little
+                least = 0.01 * sum(bars["counts"])  # a bin of few queries says little
                 points = zip(bars["confidence"], bars["accuracy"], bars["counts"], strict=True)
                 shown = [(x, y) for x, y, count in points if count >= max(least, 1)]
                 axes.plot(*zip(*shown, strict=True), color=colour, marker="o", ms=3, lw=1.2, label=method)
