@@ -131,7 +131,7 @@ MUTATIONS = (
         "(np.flatnonzero(fold != i), np.fl",
         "(np.flatnonzero(fold >= 0), np.fl",
     ),
-    Mutation("the best by chance is chosen", "selection/race.py", "TO_MOVE = 2.0", "TO_MOVE = 0.0"),
+    Mutation("the best by chance is chosen", "selection/race.py", "CAUTION = 1.5", "CAUTION = 0.0"),
     Mutation("two processes hold one lock", "support/locks.py", "fcntl.LOCK_EX |", "fcntl.LOCK_SH |"),
     Mutation(
         "half a file takes the place of a whole one",

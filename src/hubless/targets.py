@@ -75,6 +75,12 @@ def pairs(targets: Array) -> tuple[Array, Array]:
     return source[target >= 0], target[target >= 0]
 
 
+def useful_targets(codes: Array, n_targets: int) -> int:
+    """Return n_targets, or as many as an object of the largest class has: all others would be -1."""
+    xp = namespace(codes)
+    return min(n_targets, max(1, int(xp.max(tally(codes, int(xp.max(codes)) + 1))) - 1))
+
+
 class Labeled(NamedTuple):
     """Labeled objects to learn from, with their targets."""
 
@@ -119,6 +125,5 @@ def labeled_objects(
         if n_targets == 0:
             none = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=device_of(X))
             return Labeled(X, codes, weights, none)
-        largest = int(xp.max(tally(codes, int(xp.max(codes)) + 1)))  # more targets than that would all be -1
-        return Labeled(X, codes, weights, same_class_targets(X, codes, min(n_targets, max(1, largest - 1))))
+        return Labeled(X, codes, weights, same_class_targets(X, codes, useful_targets(codes, n_targets)))
     return Labeled(X, codes, weights, first_targets(targets, n_targets))

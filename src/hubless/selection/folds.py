@@ -10,7 +10,7 @@ from ..arrays import Array, convert, to_numpy
 from ..arrays.inputs import check_counts
 from ..neighbors.knn import vote, votes_of
 from ..neighbors.search import search
-from ..targets import Labeled, restrict, same_class_targets
+from ..targets import Labeled, restrict, same_class_targets, useful_targets
 
 NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)  # k that are tried by default; a race stops at 30
 
@@ -131,7 +131,9 @@ def training_part(labeled: Labeled, train: np.ndarray, width: int, given_targets
     part = labeled.take(rows)
     if given_targets:
         return part._replace(targets=restrict(labeled.targets, rows, width))
-    return part._replace(targets=same_class_targets(part.X, part.codes, width)) if width else part
+    if width == 0:
+        return part
+    return part._replace(targets=same_class_targets(part.X, part.codes, useful_targets(part.codes, width)))
 
 
 def feasible_neighbors(n_neighbors: Any, smallest: int, most: int | None = None) -> tuple[int, ...]:
