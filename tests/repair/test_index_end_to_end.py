@@ -55,10 +55,10 @@ class Bank(Items):
     """Every fifth question of BANKING77, and every fifth of its test part as a query."""
 
     verdicts, fetched, previewed = ("no hubs", "some hubs"), 100, 0.95
-    step = 5  # of the questions that are stored
+    step, asked = 5, 5  # of the questions that are stored, and of those that are asked
 
     def __init__(self, folder, data_dir):
-        source, steps = data_dir / "banking77", {"train": self.step, "test": 5}
+        source, steps = data_dir / "banking77", {"train": self.step, "test": self.asked}
         stored, asked = (
             np.load(source / f"{part}_minilm_384.npy").astype(np.float32)[::step]
             for part, step in steps.items()
@@ -73,9 +73,9 @@ class Bank(Items):
 
 
 class WholeBank(Bank):
-    """All 10,003 questions of BANKING77."""
+    """All 10,003 questions of BANKING77, asked its whole test part: a gain of a third of a point shows."""
 
-    step = 1
+    step = asked = 1
 
 
 KINDS = {"bank": Bank, "whole bank": WholeBank}
