@@ -46,6 +46,13 @@ def affine_rows(X: Array, W: Array, b: Array, m: Array) -> Array:
     return moved
 
 
+# X M
+def product_rows(X: Array, M: Array) -> Array:
+    """Return the product for many rows, in blocks, as `affine_rows` does."""
+    xp = namespace(X, M)
+    return xp.concat(map_blocks(xp, lambda part: X[part, :] @ M, X.shape[0], rows_at_once(X)))
+
+
 def rows_at_once(X: Array) -> int:
     """Return how many rows of X to work on at once."""
     return max(MIN_ROWS, (NUMBERS if is_on_cpu(X) else device_numbers(X) // 4) // X.shape[1])

@@ -10,6 +10,7 @@ import array_api_compat as compat
 
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_count, check_positive
+from ..arrays.products import product_rows
 from ..moments import as_weights, moments_of_targets, scatter
 from ..targets import first_targets, same_class_targets
 from .mover import Mover
@@ -49,8 +50,8 @@ class _Metric(Mover):
         xp = namespace(points.Z)
         L = xp.astype(self.L_, points.Z.dtype, copy=False)
         whole = L if points.L is None else points.L @ L
-        X = points.X @ L
-        return points._replace(X=X, Z=X if points.Z is points.X else points.Z @ L, L=whole)
+        X = product_rows(points.X, L)
+        return points._replace(X=X, Z=X if points.Z is points.X else product_rows(points.Z, L), L=whole)
 
 
 # L = (S / s̄ + λI)^(−½), S the scatter about the class means and s̄ its mean eigenvalue

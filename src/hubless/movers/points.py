@@ -11,7 +11,7 @@ import array_api_compat as compat
 from ..arrays import Array, count, is_on_cpu, namespace, rows
 from ..arrays.inputs import check_squares
 from ..arrays.library import blocks
-from ..arrays.products import rows_at_once, sparse_rows, sum_blocks
+from ..arrays.products import product_rows, rows_at_once, sparse_rows, sum_blocks
 from ..moments import as_origin, as_weights, scatter
 from ..targets import Labeled
 
@@ -181,7 +181,7 @@ def with_bias_alone(points: Points, mean: Any, gain: float | None) -> tuple[Arra
     if points.L is not None:
         L, centre = points.L, xp.astype(mean, Z.dtype)
         P = Z - centre @ L
-        back = P @ L.T
+        back = product_rows(P, L.T)
         heights, squares = squared_norms(P), squared_norms(back)
         heights = heights if bias is None else heights + bias
         if gain is None:

@@ -7,10 +7,10 @@ found once, has the nearest neighbour for every strength and for every classifie
 import array_api_compat as compat
 
 from ..arrays import Array, convert, namespace
-from ..arrays.library import blocks
+from ..arrays.products import map_blocks
 from ..movers.points import Points, centred, squared_norms, weighted_mean
 
-NUMBERS = 1 << 23  # distances held at once
+NUMBERS = 1 << 21  # distances held at once, by each thread
 
 
 # min_{z of class c} ‖x − z‖² + b − ‖x‖² = min ‖z‖² + b − 2 zᵀx, about the mean: points may lie far from 0
@@ -29,16 +29,17 @@ def nearest_of_each_class(queries: Array, points: Points) -> Array:
     order = xp.argsort(points.codes, stable=True)
     Z, heights = xp.take(Z, order, axis=0), xp.take(heights, order)
     ends = [int(end) for end in _class_ends(points)]
-    parts = []
-    for part in blocks(queries.shape[0], max(1, NUMBERS // Z.shape[0])):
+
+    def of(part: slice) -> Array:
         table = heights[:, None] - 2 * (Z @ queries[part, :].T)  # (points, queries): a class is whole rows
         none = xp.full((table.shape[1],), xp.inf, dtype=Z.dtype, device=compat.device(Z))
         near = [
             xp.min(table[start:end, :], axis=0) if end > start else none
             for start, end in zip([0, *ends], ends, strict=False)
         ]
-        parts.append(xp.stack(near, axis=1))
-    return xp.concat(parts)
+        return xp.stack(near, axis=1)
+
+    return xp.concat(map_blocks(xp, of, queries.shape[0], max(1, NUMBERS // Z.shape[0])))
 
 
 def _class_ends(points: Points) -> Array:

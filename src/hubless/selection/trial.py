@@ -8,7 +8,7 @@ from ..movers import Mover
 from .candidates import steps
 from .folds import TIE, mean_and_error
 
-EARLIEST = 250  # queries after which a setting may be given up
+EARLIEST = 600  # queries after which a setting may be given up
 FAR_BEHIND = 3.0  # standard errors behind the leader
 
 
