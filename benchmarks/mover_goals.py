@@ -20,7 +20,7 @@ def listed(titles: Iterable[str]) -> str:
 
 
 SPLITS = 4
-LEARNERS = {"lmnn": "LMNN", "itml": "ITML", "dml-eig": "DML-eig", "nca": "NCA"}
+LEARNERS = {"lmnn": "LMNN", "itml": "ITML", "dml-eig": "DML-eig", "mmc": "MMC", "nca": "NCA"}
 OTHERS = {"original-metric": "Euclidean", "move-labeled": "Move-labeled", **LEARNERS, **LINEAR}
 TARGETS = {
     "news": 88.8,
@@ -39,14 +39,15 @@ WINS = 11  # data sets of the paper's 13 on which no learner may be ahead
 NEAR = 0.2  # points that it may be behind the best of all others on documents and images
 AHEAD = 6  # of documents, images and banking77, on which it must be ahead of all others
 COST = 12  # plain fits and predicts that choosing may cost on documents and images
-UCI_SPLITS = 20
+TWICE = 2 * SPLITS  # of the data sets on which 4 splits fall short
+UCI_SPLITS, MORE_SPLITS = 20, 40
 
 RIDGE = f"auto is at or above the paper's ridge minus {SLACK} point on every data set"
 LEARNED = f"auto is at or above the best of {listed(LEARNERS.values())} on {WINS} of 13 data sets"
 OFTEN = f", with {UCI_SPLITS} splits of the UCI data"
-HARMLESS = (
+HARMLESS = (  # a template: the number of splits is filled in
     f"on UCI data auto is never behind the better of Euclidean and the paper's ridge by more than {SLACK} "
-    f"point, over {UCI_SPLITS} splits"
+    "point, over {n} splits"
 )
 CLOSE = f"auto is ahead of the best of all others, or within {NEAR} point, on every document and image set"
 FIRST = f"auto is ahead of the best of all others on {AHEAD} of 9 documents, images and banking77"
@@ -55,19 +56,26 @@ CHEAP = f"auto costs at most {COST} × one plain fit and predict of the same dat
 SMALL = """\
 The test parts of these UCI sets have 45 to 188 objects: one object is up to 0.6 point of a mean over 4 \
 splits. With so few training objects auto finds no difference beyond chance and does not move."""
+AFTERWARDS = """\
+Which of the two is better is known only afterwards: over 50 other splits, not moving at all would be 0.5 \
+behind on iris and 0.3 on glass, auto 0.4 and 0.3, with 1.0 more on balance-scale and 0.5 on wine; asking for \
+2, 2.5 or 3 standard errors in place of 1.5 made none of the four better by more than 0.1."""
 UNREACHED = "No other method measured here reaches it either."
 REASONS = {  # why a goal was not reached
     "auto reaches 88.8 on news": UNREACHED,
     "auto reaches 94.2 on reuters": UNREACHED,
-    "auto reaches 22.0 on sun": UNREACHED,
-    HARMLESS: SMALL,
+    "auto reaches 83.3 on apy": UNREACHED,
+    HARMLESS.replace("{n}", str(UCI_SPLITS)): AFTERWARDS,
+    HARMLESS.replace("{n}", str(MORE_SPLITS)): AFTERWARDS,
     RIDGE: SMALL,
     RIDGE + OFTEN: SMALL,
+    LEARNED: SMALL,
     LEARNED + OFTEN: """\
 On balance-scale, where the class depends on which of two products of features is larger, NCA is far ahead \
 of every other method, movers included. On the other UCI sets auto seldom moves, for lack of evidence.""",
     CHEAP: """\
-Logistic regressions of `Steer` take most of the time, the more so with many classes: CUB has 200.""",
+Logistic regressions of `Steer` cost the more the more classes there are: on CUB, with 200, they take the \
+time of 6 plain fits and predicts.""",
 }
 
 
@@ -151,7 +159,8 @@ class MoverGoal(NamedTuple):
 def goals(standings: Standings, wide: Standings) -> list[MoverGoal]:
     """Return the goals that there are results for; `wide` has CUB's 1280 columns."""
     made = [*_target_goals(standings), *_target_goals(wide, ", with all 1280 columns")]
-    made += [*_best_goals(standings), *_harm_goal(standings)]
+    made += _target_goals(standings, f", over {TWICE} splits", TWICE)
+    made += [*_best_goals(standings), *_harm_goal(standings, UCI_SPLITS), *_harm_goal(standings, MORE_SPLITS)]
     made += [*_by_splits(standings, SPLITS), *_by_splits(standings, UCI_SPLITS)]
     large = [standings.lead(name, "move-labeled", SPLITS) for name in standings.datasets("document", "image")]
     if gains := [gain for gain in large if gain is not None]:
@@ -160,10 +169,10 @@ def goals(standings: Standings, wide: Standings) -> list[MoverGoal]:
     return [*made, *_cost_goal(standings)]
 
 
-def _target_goals(standings: Standings, where: str = "") -> list[MoverGoal]:
+def _target_goals(standings: Standings, where: str = "", n_splits: int = SPLITS) -> list[MoverGoal]:
     made = []
     for name, target in TARGETS.items():
-        value = standings.accuracy(name, "auto")
+        value = standings.accuracy(name, "auto", n_splits, of_all=n_splits != SPLITS)
         if value is not None:
             text = f"auto reaches {target} on {name}{where}"
             made.append(MoverGoal(text, round(value, 1) >= target, f"{value:.2f}"))
@@ -188,16 +197,17 @@ def _best_goals(standings: Standings) -> list[MoverGoal]:
     return [MoverGoal(CLOSE, is_close, ", ".join(figures)), MoverGoal(FIRST, n_ahead >= AHEAD, shown)]
 
 
-def _harm_goal(standings: Standings) -> list[MoverGoal]:
+def _harm_goal(standings: Standings, n_splits: int) -> list[MoverGoal]:
     leads = {}
     rivals = {method: OTHERS[method] for method in ("original-metric", "move-labeled")}
     for name in standings.datasets("UCI"):
-        auto = standings.accuracy(name, "auto", UCI_SPLITS, of_all=True)
-        best = standings.best(name, rivals, UCI_SPLITS)
+        auto = standings.accuracy(name, "auto", n_splits, of_all=True)
+        best = standings.best(name, rivals, n_splits)
         if auto is not None and best is not None:
             leads[name] = auto - best[0]
     shown = ", ".join(f"{name} {lead:+.2f}" for name, lead in leads.items())
-    return [MoverGoal(HARMLESS, min(leads.values()) >= -SLACK, shown)] if leads else []
+    text = HARMLESS.replace("{n}", str(n_splits))
+    return [MoverGoal(text, min(leads.values()) >= -SLACK, shown)] if leads else []
 
 
 def _by_splits(standings: Standings, n_splits: int) -> list[MoverGoal]:

@@ -117,6 +117,20 @@ def test_groups_of_one_are_dealt_like_cards_too(rng):
         assert [np.flatnonzero(fold == i).tolist() for i in range(cv)] == dealt_by_hand(codes, cv, 0)
 
 
+def test_a_few_copies_leave_all_others_where_they_were(rng):
+    codes, groups = rng.integers(0, 4, 200), np.arange(200)
+    groups[[7, 70, 170]] = groups[[3, 3, 44]]
+    before, after = (folds(codes, np.arange(200), 5, 0, copies) for copies in (None, groups))
+    fold_before, fold_after = (
+        [next(i for i, (_, test) in enumerate(parts) if row in test) for row in range(200)]
+        for parts in (before, after)
+    )
+    moved = [row for row in range(200) if fold_before[row] != fold_after[row]]
+    assert set(moved) <= {3, 7, 70, 44, 170}
+    assert fold_after[3] == fold_after[7] == fold_after[70] in {fold_before[row] for row in (3, 7, 70)}
+    assert fold_after[44] == fold_after[170]
+
+
 def test_copies_stay_together_and_folds_stay_even(rng):
     sizes = rng.integers(1, 6, 150)  # of the groups
     class_of_group = rng.integers(0, 4, 150)

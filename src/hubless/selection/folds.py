@@ -17,6 +17,7 @@ NEIGHBORS = (1, 3, 5, 7, 10, 15, 20, 30, 50)  # k that are tried by default; a r
 
 FOLDS = 5  # by default; with fewer than two objects in each, objects are left out one at a time
 LARGE = 5000  # objects; with more, 3 folds choose as well as 5
+FEW_COPIES = 0.05  # of all objects: these go to the folds of what they are copies of
 
 
 def folds(
@@ -51,14 +52,16 @@ def folds(
     shuffled = check_random_state(random_state).permutation(n)
     dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
     n_distinct = n if copies is None else len(np.unique(copies))
-    if copies is not None and 1 < n_distinct < n:  # where all are equal, no fold is better than another
-        cv = min(cv, n_distinct)
-        fold = _deal_groups(codes, copies, dealt, cv)
-    else:
-        # Members of a class, shuffled, are dealt to the folds one after another, and the next class continues
-        # where the last stopped: folds are equally large, and a class is spread as evenly as it can be.
-        fold = np.empty(n, dtype=int)
-        fold[dealt] = np.arange(n) % cv
+    if n_distinct == 1:  # no fold is better than another
+        copies = None
+    cv = min(cv, n if copies is None else n_distinct)
+    # Members of a class, shuffled, are dealt to the folds one after another, and the next class continues
+    # where the last stopped: folds are equally large, and a class is spread as evenly as it can be.
+    fold = np.empty(n, dtype=int)
+    fold[dealt] = np.arange(n) % cv
+    if copies is not None and n_distinct < n:
+        few = n - n_distinct <= FEW_COPIES * n
+        fold = _follow_first(fold, copies, dealt) if few else _deal_groups(codes, copies, dealt, cv)
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
 
 
@@ -73,6 +76,14 @@ def _default_folds(codes: np.ndarray, needs_pair: bool) -> int:
     if n < 2 * FOLDS:
         return n
     return 2 if is_pairs and not needs_pair else FOLDS if n <= LARGE else 3
+
+
+def _follow_first(fold: np.ndarray, groups: np.ndarray, dealt: np.ndarray) -> np.ndarray:
+    """Return folds in which a group is where the first of it was dealt: a few copies change little."""
+    _, first, number = np.unique(groups[dealt], return_index=True, return_inverse=True)
+    followed = np.empty_like(fold)
+    followed[dealt] = fold[dealt][first[number]]
+    return followed
 
 
 def _deal_groups(codes: np.ndarray, groups: np.ndarray, dealt: np.ndarray, n_folds: int) -> np.ndarray:
