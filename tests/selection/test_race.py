@@ -328,6 +328,13 @@ def test_the_best_steered_setting_answers_by_every_number_of_neighbours(overlapp
     assert [trial.number for trial in races[0].trials] == list(range(len(races[0].trials)))
 
 
+def test_only_numbers_of_neighbours_that_were_asked_for_are_chosen(overlapping, races):
+    model = auto(n_neighbors=[4, 6]).fit(*overlapping)
+    assert model.n_neighbors_ in (4, 6)
+    assert {trial.ks for trial in races[0].trials} == {(4, 6)}
+    assert any(isinstance(step, Steer) for trial in races[0].trials for step in trial.steps)
+
+
 def test_two_objects_per_class_take_what_is_known_to_be_good(rng, races):
     """Folds with one object of a query's class cannot show what two are worth."""
     means, y = 2 * rng.standard_normal((15, 40)), np.repeat(np.arange(15), 2)

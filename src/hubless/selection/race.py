@@ -106,7 +106,7 @@ class Race:
             movers = steered(base)
             trials = [folds.new_trial(mover, len(self.trials) + i, ks=(1,)) for i, mover in enumerate(movers)]
             folds.extend_steered(trials, n_queries)
-            if self.lift:  # otherwise these only tell what to try without a column
+            if self._may_win_by_one():
                 self._keep(trials)
             tried += [trial for trial in trials if not trial.error]
         if tried and not self.is_out_of_time():
@@ -115,14 +115,21 @@ class Race:
 
     def _try_by_every_k(self, best: Trial, n_queries: int) -> None:
         """Let the best of the settings that answered by one neighbour answer by every number of them."""
-        if self.lift:
-            again = self.folds.new_trial(best.mover, best.number)
-            self.trials[best.number] = again
+        if self._may_win_by_one():
+            again = self.trials[best.number] = self.folds.new_trial(best.mover, best.number)
         else:
-            again = self.folds.new_trial(without_column(best.mover), len(self.trials))
+            mover = best.mover if self.lift else without_column(best.mover)
+            again = self.folds.new_trial(mover, len(self.trials))
             self.trials.append(again)
         self.folds.extend(again, n_queries)
         again.seconds += best.seconds
+
+    def _may_win_by_one(self) -> bool:
+        """Return whether a setting that answers by one neighbour, in a column, may be chosen as it is.
+
+        Otherwise such settings only tell which to try without a column, or by the numbers asked for.
+        """
+        return self.lift and 1 in self.folds.ks
 
     def _keep(self, trials: list[Trial]) -> None:
         """Add trials, and look for a new leader among them."""
@@ -138,7 +145,7 @@ class Race:
             self.bar.set_postfix_str(f"best: {name(self.leader.mover)}, {self.leader.score:.1%} right")
 
     def _finalists(self, allow_same_kind: bool) -> list[Trial]:
-        """Return the best settings, and the best of each number of steps, down to not moving at all."""
+        """Return the best settings, and not moving at all, unless they are far behind."""
         ranked = sorted(self.trials, key=lambda trial: (-trial.score, trial.number))
         ranked = [trial for trial in ranked if not trial.error]
         best = ranked[: EXTENDED + 1] if allow_same_kind else _best_of_each_kind(ranked, EXTENDED + 1)
