@@ -68,7 +68,7 @@ class Race:
         self.is_thin = not movers and self.folds.is_thin()
         if self.is_thin:
             movers = [unchosen(), Stay()] if n >= MIN_QUERIES else [Stay()]
-        with progress_bar(None, desc="movers", unit="") as self.bar:
+        with progress_bar(None, unit=" settings") as self.bar:
             self._try(movers or simple_movers())
             if not movers:
                 best = _best_of_each_kind(self.trials, EXTENDED)
@@ -91,6 +91,7 @@ class Race:
                 continue
             allowed = mover if self.lift else without_column(mover)
             trial = self.folds.new_trial(allowed, len(self.trials))
+            self.bar.set_description_str(f"trying {name(allowed)} ")
             self.folds.extend(trial, self.first_round, self.leader)
             self._keep([trial])
 
@@ -103,6 +104,7 @@ class Race:
         for base in to_steer(with_column(self.leader.mover), n / folds.n_classes):
             if self.is_out_of_time():
                 return
+            self.bar.set_description_str(f"trying {name(base)} + Steer(…) ")
             movers = steered(base)
             trials = [folds.new_trial(mover, len(self.trials) + i, ks=(1,)) for i, mover in enumerate(movers)]
             folds.extend_steered(trials, n_queries)
