@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 import hubless
@@ -80,3 +81,15 @@ def test_data_sets_of_the_paper_get_no_hint(data_dir, name):
 
 def test_the_warning_can_be_filtered_by_its_name():
     assert issubclass(hubless.ScaleWarning, UserWarning)
+
+
+def test_auto_sees_past_a_column_that_dwarfs_the_others():
+    X, y = make_blobs(900, 20, centers=8, cluster_std=2.0, center_box=(-2, 2), random_state=0)
+    stretched = X * np.where(np.arange(20) == 7, 1e4, 1.0)
+    plain = KNeighborsClassifier(10).fit(X[:500], y[:500]).score(X[500:], y[500:])
+    with pytest.warns(ScaleWarning):
+        model = MoveLabeledClassifierCV(mover="auto").fit(stretched[:500], y[:500])
+    assert (
+        KNeighborsClassifier(10).fit(stretched[:500], y[:500]).score(stretched[500:], y[500:]) < plain - 0.4
+    )
+    assert model.score(stretched[500:], y[500:]) > plain - 0.02

@@ -25,6 +25,7 @@ from .candidates import (
     with_column,
     without_column,
 )
+from .columns import NAMED, largest_share
 from .trial import Trial
 from .validation import CrossValidation
 
@@ -69,7 +70,7 @@ class Race:
         if self.is_thin:
             movers = [unchosen(), Stay()] if n >= MIN_QUERIES else [Stay()]
         with progress_bar(None, unit=" settings") as self.bar:
-            self._try(movers or simple_movers())
+            self._try(movers or simple_movers(largest_share(self.folds.labeled.X)[1] > NAMED))
             if not movers:
                 best = _best_of_each_kind(self.trials, EXTENDED)
                 self._try([new for trial in best for new in balanced(trial.mover)])
