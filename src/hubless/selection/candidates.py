@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..arrays.inputs import check_choice
 from ..movers import (
     MOVERS,
@@ -19,6 +20,7 @@ from ..movers import (
     WithoutColumn,
 )
 from ..solve import Penalty
+from .columns import NAMED, largest_share
 
 MAX_ITER = 30  # steps of the logistic regressions of Steer
 # Chains that a race starts with. The last one is the paper's map of objects that are near the means of their
@@ -62,16 +64,17 @@ def check_movers(mover: Any) -> list[Mover] | None:
     return movers
 
 
-def simple_movers(is_stretched: bool = False) -> list[Mover]:
-    """Return what a race starts with, simplest first: settings that each mover names, and a few chains.
-
-    `is_stretched` says that one column dwarfs the others.
-    """
-    chains = (*CHAINS, STRETCHED) if is_stretched else CHAINS
+def simple_movers() -> list[Mover]:
+    """Return what a race starts with, simplest first: settings that each mover names, and a few chains."""
     return [
         *(kind(**setting) for kind in MOVERS.values() for setting in kind._tried),
-        *(Chain(list(movers)) for movers in chains),
+        *(Chain(list(movers)) for movers in CHAINS),
     ]
+
+
+def movers_for(X: Array) -> list[Mover]:
+    """Return what a race on these objects tries besides: a chain where one column dwarfs the others."""
+    return [Chain(list(STRETCHED))] if largest_share(X)[1] > NAMED else []
 
 
 def movers_in_parts() -> list[Mover]:

@@ -17,6 +17,7 @@ from ..support.progress import progress_bar
 from .candidates import (
     MAX_SCORES,
     balanced,
+    movers_for,
     name,
     simple_movers,
     steered,
@@ -25,7 +26,6 @@ from .candidates import (
     with_column,
     without_column,
 )
-from .columns import NAMED, largest_share
 from .trial import Trial
 from .validation import CrossValidation
 
@@ -70,7 +70,7 @@ class Race:
         if self.is_thin:
             movers = [unchosen(), Stay()] if n >= MIN_QUERIES else [Stay()]
         with progress_bar(None, unit=" settings") as self.bar:
-            self._try(movers or simple_movers(largest_share(self.folds.labeled.X)[1] > NAMED))
+            self._try(movers or [*simple_movers(), *movers_for(self.folds.labeled.X)])
             if not movers:
                 best = _best_of_each_kind(self.trials, EXTENDED)
                 self._try([new for trial in best for new in balanced(trial.mover)])
