@@ -226,6 +226,11 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return before or self._adds_column
 
     @property
+    def _width(self) -> int:
+        """Columns of moved objects, and of the queries that they are compared with."""
+        return int(self.n_features_in_) + (self.space_.floor is not None)
+
+    @property
     def _gives_order_alone(self) -> bool:
         """Whether distances to moved objects give only the order of neighbours, and only in L2."""
         return self._adds_column

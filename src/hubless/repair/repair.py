@@ -72,6 +72,11 @@ class Repair:
         return int(self.mover.n_features_in_)
 
     @property
+    def width(self) -> int:
+        """Columns of moved vectors, and of queries."""
+        return self.mover._width
+
+    @property
     def moves_nothing(self) -> bool:
         """Whether not moving was the best choice."""
         return isinstance(self.mover, Stay) and self.steps is None
