@@ -29,6 +29,7 @@ ROOMS = (
     "theory",
     "evaluation",
     "movers",
+    "corrections",
     "calibration",
     "selection",
     "moved_neighbors",

@@ -17,6 +17,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from ..arrays.inputs import check_count
+from ..corrections import Correction
 from ..moved_neighbors import MovedNeighbors
 from ..movers import Mover
 from ..support.text import short
@@ -275,6 +276,16 @@ def _how_to_use(model: Any) -> list[str]:
                 'model = hubless.load("path/to/this/folder")',
                 "classes = model.predict(queries)",
                 "stored = model.moved_  # for your own index, which is searched with unchanged queries",
+            ),
+        ]
+    if isinstance(model, Correction):
+        zeros = " with a 0 in one more column" if model.column else " as they are"
+        return [
+            f"Load it, store the corrected objects in an index that compares by {model.metric}, and search "
+            f"that index with queries{zeros}:",
+            python_code(
+                'correction = hubless.load("path/to/this/folder")',
+                "stored = correction.move(Z)  # objects, one per row",
             ),
         ]
     code = python_code('model = hubless.load("path/to/this/folder")', "transformed = model.transform(X)")

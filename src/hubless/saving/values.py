@@ -14,11 +14,12 @@ import numpy as np
 
 from ..arrays import to_numpy
 from ..arrays.inputs import check_count, is_number
+from ..corrections import CORRECTIONS
 from ..movers import MOVERS
 from ..solve import Penalty
 from ..support.text import short
 
-MODULES = {  # modules of classes that can be saved besides movers and baselines
+MODULES = {  # modules of classes that can be saved besides movers, corrections and baselines
     "MoveLabeledClassifier": "hubless.classifier",
     "MoveLabeledClassifierCV": "hubless.classifier_cv",
     "MoveQuery": "hubless.move_query",
@@ -38,8 +39,8 @@ def class_named(name: Any) -> type[Any] | None:
         return None
     if name in MODULES:
         kind: Any = getattr(import_module(MODULES[name]), name)
-    elif name in MOVERS:
-        kind = MOVERS[name]
+    elif name in MOVERS or name in CORRECTIONS:
+        kind = MOVERS.get(name) or CORRECTIONS[name]
     else:
         baselines = import_module("hubless.baselines")
         kind = getattr(baselines, name) if name in baselines.__all__ else None
@@ -79,8 +80,8 @@ def check_class(model: Any) -> None:
     if class_named(kind.__name__) is not kind:
         raise TypeError(
             getattr(kind, "_why_unsaved", "")
-            or "what can be saved is a fitted mover, classifier or baseline of hubless, or a Repair; got "
-            f"{short(model)}."
+            or "what can be saved is a fitted mover, correction, classifier or baseline of hubless, or a "
+            f"Repair; got {short(model)}."
         )
 
 

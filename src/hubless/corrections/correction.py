@@ -1,0 +1,210 @@
+"""Correction, the base class of all corrections: a number per stored object, learned from logged queries.
+
+No labels and no judgements are needed. A query is compared with a corrected object by
+
+    g s(q, z) − b        with s as `formulas` defines it
+
+`bias(Z)` returns b, and g where it is not 1; `move(Z)` returns objects whose vectors say the same, for
+queries as they are (`directions`), or, with `column=True`, exactly, for queries with a 0 in one more column.
+An object that comes later gets its correction from the same queries, which the correction keeps (`bank_`).
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import array_api_compat as compat
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import Array, convert, namespace, to_numpy
+from ..arrays.inputs import check_choice, check_matrix
+from ..neighbors import nearest
+from ..neighbors.knn import exhaustive
+from .directions import Directions, find_directions, floor_under, with_column, write
+from .formulas import similarities
+
+METRICS = ("l2", "cosine", "ip")
+BANK = 20_000  # queries that are learned from and kept; of more, a random sample
+SAMPLE = 20_000  # objects, at most, that what all share is learned from
+ANSWERS = 10  # of a query
+ROUNDING = 1e-6  # of the length of a unit vector
+
+
+class Correction(BaseEstimator):
+    """Base class of all corrections: learn from logged queries how often an object is an answer.
+
+    A subclass learns in `_learn`, computes g and b in `_correct`, and declares the rest here.
+    """
+
+    _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}  # of parameters, by name
+    # What all corrections learn, and what a subclass learns besides; see `saving.state`.
+    _learned_by_all: ClassVar[dict[str, str]] = {
+        "bank_": "qd",
+        "where_.u": "d",
+        "where_.n": "d",
+        "where_.centre": "d",
+        "where_.square": "number",
+        "where_.level": "number",
+        "where_.floor": "number none",
+    }
+    _learned: ClassVar[dict[str, str]] = _learned_by_all
+    _learned_types: ClassVar[dict[str, Any]] = {"where_": Directions}
+    _by_distance = False  # whether it is defined for distances alone, and not for inner products
+    _spares = False  # whether most objects stay exactly where they are
+    metric: str
+    column: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._learned = {**Correction._learned_by_all, **cls._learned}
+
+    def fit(self, queries: Any, objects: Any) -> Any:
+        """Learn from logged queries and the objects that they are asked of.
+
+        Parameters
+        ----------
+        queries : array of shape (m, d), without judgements or labels; equal ones count once
+        objects : array of shape (n, d)
+        """
+        self._check_parameters()
+        queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
+        namespace(queries, objects)  # raises for mixtures
+        if queries.shape[1] != objects.shape[1]:
+            raise ValueError(
+                f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}: they must be of one "
+                "space. Learn a map between the two from pairs first: MoveLabeled().fit_pairs."
+            )
+        queries, objects = self._in_space(queries), self._in_space(objects)
+        self.n_features_in_ = int(objects.shape[1])
+        self.bank_ = namespace(queries).astype(distinct_rows(queries, BANK), objects.dtype)
+        self._learn(objects)
+        self._learn_space(objects)
+        return self
+
+    def bias(self, Z: Any) -> tuple[Array | None, Array]:
+        """Return g, (n,) or None where it is 1 for all, and b, (n,), of objects; both in float64."""
+        check_is_fitted(self, "bank_")
+        gain, bias = self._correct(self._in_space(self._checked(Z)))
+        return gain, bias
+
+    def move(self, Z: Any) -> Array:
+        """Return objects that carry their correction: what an index should store.
+
+        Returns
+        -------
+        moved : array of shape (n, d), or (n, d + 1) with `column=True`
+        """
+        check_is_fitted(self, "where_")
+        Z = self._in_space(self._checked(Z))
+        gain, bias = self._correct(Z)
+        if self.column:
+            return with_column(Z, gain, bias, self.where_, self.metric, self.where_.floor)[0]
+        return write(Z, gain, bias, self.where_, self.metric, self._spares)
+
+    def agreement(self, queries: Any, objects: Any, k: int = ANSWERS) -> float:
+        """Return the share of the k answers to queries that `move` gives as the exact correction would.
+
+        Give queries that were not learned from: how alike new queries are along the directions of `where_`
+        is the error of doing without a column.
+        """
+        Z, queries = self._in_space(self._checked(objects)), self._in_space(self._checked(queries))
+        xp, k = namespace(Z, queries), min(k, int(Z.shape[0]))
+        zeros = xp.zeros((queries.shape[0], 1), dtype=Z.dtype, device=compat.device(Z))
+        exact = with_column(Z, *self._correct(Z), self.where_, self.metric)[0]
+        wanted = nearest(xp.concat([queries, zeros], axis=1), exact, k, return_distance=False)
+        asked = xp.concat([queries, zeros], axis=1) if self.column else queries
+        found = answers_of(asked, self.move(Z), k, "l2" if self.column else self.metric)
+        return shared_answers(to_numpy(wanted), to_numpy(found))
+
+    # --- what a subclass may replace ------------------------------------------------------------------------
+
+    def _learn(self, objects: Array) -> None:
+        """Learn from all objects and `bank_`."""
+
+    def _correct(self, Z: Array) -> tuple[Array | None, Array]:
+        """Return g, or None for 1, and b, both of shape (n,) in float64."""
+        raise NotImplementedError
+
+    # --- the rest -------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        for name, check in self._checks.items():
+            check(name, getattr(self, name))
+        check_choice("metric", self.metric, METRICS)
+        check_choice("column", self.column, (True, False))
+        if self._by_distance and self.metric == "ip":
+            raise ValueError(
+                f'{type(self).__name__} is defined by distances: metric must be "l2" or "cosine"; got "ip".'
+            )
+        if self.column and self.metric != "l2":
+            raise ValueError(
+                f"one more column, in which queries have a 0, changes Euclidean distances alone; got metric="
+                f'{self.metric!r}. Use column=False, or an index that compares by "l2".'
+            )
+
+    def _checked(self, Z: Any) -> Array:
+        Z = check_matrix(Z, "objects")
+        if Z.shape[1] != self.n_features_in_:
+            raise ValueError(f"expected vectors of {self.n_features_in_} columns; got {Z.shape[1]}.")
+        return Z
+
+    # z / ‖z‖ under cosine; what has that length already keeps its bits
+    def _in_space(self, Z: Array) -> Array:
+        if self.metric != "cosine":
+            return Z
+        xp = namespace(Z)
+        norms = xp.sqrt(xp.vecdot(Z, Z, axis=-1))
+        has_length = (norms > 0) & (xp.abs(norms - 1) > ROUNDING)
+        return Z / xp.where(has_length, norms, 1.0)[:, None]
+
+    def _learn_space(self, objects: Array) -> None:
+        """Learn the directions that b is written onto, and what all objects share."""
+        where = find_directions(self.bank_, self.metric)
+        sample = sample_rows(objects, SAMPLE)
+        xp, (gain, bias) = namespace(sample), self._correct(sample)
+        where = where._replace(level=float(xp.mean(bias)))
+        if self.column:
+            where = where._replace(floor=with_column(sample, gain, bias, where, self.metric)[1])
+        elif self.metric == "l2" and not self._spares:
+            where = where._replace(floor=floor_under(sample, gain, bias, where))
+        self.where_ = where
+
+    def _similarity_scale(self, objects: Array) -> float:
+        """Return the standard deviation of similarities: the unit of 1/β."""
+        xp, queries = namespace(objects), sample_rows(self.bank_, 1000)
+        S = similarities(sample_rows(objects, 1000), queries, self.metric)
+        return float(xp.std(xp.astype(S, xp.float64))) or 1.0
+
+
+def answers_of(queries: Array, objects: Array, k: int, metric: str) -> Array:
+    """Return row numbers of the k nearest objects by a metric; of unit vectors under cosine; (m, k)."""
+    if metric != "ip":
+        return nearest(queries, objects, k, return_distance=False)
+    found = exhaustive(to_numpy(queries), to_numpy(objects), k, "ip")
+    return convert(found, queries)
+
+
+def shared_answers(wanted: np.ndarray, found: np.ndarray) -> float:
+    """Return the mean share of the wanted answers that were found; (m, k) row numbers each."""
+    same = (wanted[:, :, None] == found[:, None, :]).any(axis=2)
+    return float(same.mean())
+
+
+def sample_rows(X: Array, most: int) -> Array:
+    """Return rows of X in their order: all, or of more than `most` a random sample, always the same."""
+    n = int(X.shape[0])
+    if n <= most:
+        return X
+    chosen = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return namespace(X).take(X, convert(chosen, X), axis=0)
+
+
+def distinct_rows(X: Array, most: int) -> Array:
+    """Return the different rows of X in the order of their first; of more than `most`, a random sample."""
+    host = np.ascontiguousarray(to_numpy(X))
+    rows = host.view(np.dtype((np.void, host.dtype.itemsize * host.shape[1])))[:, 0]
+    first = np.sort(np.unique(rows, return_index=True)[1])
+    if len(first) < len(host):
+        X = namespace(X).take(X, convert(first, X), axis=0)
+    return sample_rows(X, most)

@@ -1,0 +1,129 @@
+"""A bias per stored object without a column: written onto a direction along which all queries are alike.
+
+Queries are compared with a corrected object by g s(q, z) − b. Its vector alone can say so:
+
+    inner product   z' = g z − b u, where uᵀq ≈ 1 for all queries, so that qᵀz' ≈ g qᵀz − b
+    cosine          the same, and as far along n, where nᵀq ≈ 0, as gives all z' one length
+    Euclidean       z' further along n, where nᵀ(q − μ) ≈ 0: to the distance that adds 2b to its square
+
+How nearly queries are alike along u and n decides how exact that is; `Correction.agreement` measures it.
+"""
+
+from typing import NamedTuple
+
+import array_api_compat as compat
+
+from ..arrays import Array, namespace
+from ..arrays.products import solve_positive
+from ..movers.points import mean_square, squared_norms, weighted_mean
+from ..movers.without_column import floor_of, heights_over, least_direction, raised
+
+RIDGE = 1e-2  # δ, in mean eigenvalues of Σ q qᵀ
+LIFT = 1.0  # of squared length, in that of an object: room for the lengths of all corrected objects
+
+
+class Directions(NamedTuple):
+    """Directions along which the queries are alike, and where they are."""
+
+    u: Array  # (d,), float64: uᵀq ≈ 1
+    n: Array  # (d,), float64, of length 1: nᵀ(q − centre) ≈ 0
+    centre: Array  # (d,), float64: the mean of the queries under L2, else 0
+    square: float  # mean of ‖q − centre‖²
+    level: float = 0.0  # mean of b over the objects: all share it, so it need not be written
+    floor: float | None = None  # under L2, the least height that can be shown; None where b is mostly 0
+
+
+# u = (QᵀQ + δI)⁻¹ Qᵀ1, which minimises Σ (uᵀq − 1)² + δ‖u‖²
+def direction_of_one(queries: Array) -> Array:
+    """Return u, along which queries are near 1; (d,) in float64."""
+    xp = namespace(queries)
+    Q = xp.astype(queries, xp.float64)
+    G, d = Q.T @ Q, Q.shape[1]
+    eye = xp.eye(d, dtype=Q.dtype, device=compat.device(Q))
+    return solve_positive(G + RIDGE * float(xp.linalg.trace(G)) / d * eye, xp.sum(Q, axis=0)[:, None])[:, 0]
+
+
+def find_directions(queries: Array, metric: str) -> Directions:
+    """Find the directions along which queries are alike."""
+    xp = namespace(queries)
+    mean = weighted_mean(queries)
+    centre = mean if metric == "l2" else xp.zeros_like(mean)
+    ones = xp.ones((queries.shape[0],), dtype=xp.float64, device=compat.device(queries))
+    n = least_direction(queries, centre, ones)
+    return Directions(direction_of_one(queries), n, centre, mean_square(queries))
+
+
+def write(Z: Array, gain: Array | None, bias: Array, where: Directions, metric: str, spares: bool) -> Array:
+    """Return objects that carry their correction, (n, d), in their precision.
+
+    With `spares`, b is 0 for most objects and never below 0, and objects without a correction stay exactly
+    where they are.
+    """
+    if metric == "l2":
+        return _write_height(Z, gain, bias, where, spares)
+    xp = namespace(Z)
+    bias = bias if spares else bias - where.level
+    double = xp.astype(Z, xp.float64)
+    moved = (double if gain is None else gain[:, None] * double) - bias[:, None] * where.u
+    if metric == "cosine":
+        moved = _at_length(moved, where.n, 1.0 if spares else 1.0 + LIFT)
+    moved = xp.astype(moved, Z.dtype)
+    return xp.where((bias != 0)[:, None], moved, Z) if spares else moved
+
+
+# ‖w + h n‖² = l, by the root h that is not below 0 where w is short enough; then to length 1
+def _at_length(w: Array, n: Array, square: float) -> Array:
+    xp = namespace(w)
+    along = w @ n
+    room = along**2 + square - xp.vecdot(w, w, axis=-1)
+    lifted = w + (xp.sqrt(xp.clip(room, min=0.0)) - along)[:, None] * n
+    return lifted / xp.sqrt(xp.vecdot(lifted, lifted, axis=-1))[:, None]
+
+
+def _write_height(Z: Array, gain: Array | None, bias: Array, where: Directions, spares: bool) -> Array:
+    Z, bias = as_squared_bias(Z, gain, bias, where)
+    heights = heights_over(Z, bias, where.n, where.centre)
+    if not spares:
+        return raised(Z, heights, where.n, where.floor or 0.0)
+    xp = namespace(Z)  # outward, on the side where the object is
+    side = xp.where(heights.along < 0, -1.0, 1.0)
+    step = side * xp.sqrt(heights.wanted) - heights.along
+    moved = xp.astype(xp.astype(Z, xp.float64) + step[:, None] * where.n, Z.dtype)
+    return xp.where((bias > 0)[:, None], moved, Z)
+
+
+# About the centre, with ρ the mean of ‖x‖²:  −½ g ‖x − z‖² − b = −½ (‖x − g z‖² + b') + (the same for all z),
+# b' = 2b + g (1 − g) ‖z‖² + g ρ − ρ
+def as_squared_bias(Z: Array, gain: Array | None, bias: Array, where: Directions) -> tuple[Array, Array]:
+    """Return objects and what is added to the squared Euclidean distances of queries to them."""
+    if gain is None:
+        return Z, 2 * bias
+    xp = namespace(Z)
+    apart = xp.astype(Z, xp.float64) - where.centre
+    squares = 2 * bias + gain * (1 - gain) * squared_norms(apart) + (gain - 1) * where.square
+    return xp.astype(where.centre + gain[:, None] * apart, Z.dtype), squares
+
+
+def floor_under(Z: Array, gain: Array | None, bias: Array, where: Directions) -> float:
+    """Return a height that is well below those of all objects, under L2."""
+    Z, squares = as_squared_bias(Z, gain, bias, where)
+    return floor_of(heights_over(Z, squares, where.n, where.centre))
+
+
+# −½ ‖(q, 0) − (g z, h)‖² = g qᵀz − ½ (g² ‖z‖² + h²) − ½ ‖q‖²
+def with_column(
+    Z: Array, gain: Array | None, bias: Array, where: Directions, metric: str, floor: float | None = None
+) -> tuple[Array, float]:
+    """Return objects with one more column, (n, d + 1), and its floor: exact by L2 for queries with a 0 there.
+
+    Without a floor, it is the least that these objects need.
+    """
+    xp = namespace(Z)
+    if metric == "l2":
+        Z, squares = as_squared_bias(Z, gain, bias, where)
+    else:
+        Z = Z if gain is None else xp.astype(gain[:, None] * xp.astype(Z, xp.float64), Z.dtype)
+        squares = 2 * bias - squared_norms(Z)
+    floor = float(xp.min(squares)) if floor is None else floor
+    column = xp.astype(xp.sqrt(xp.clip(squares - floor, min=0.0)), Z.dtype)
+    return xp.concat([Z, column[:, None]], axis=1), floor

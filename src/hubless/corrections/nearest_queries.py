@@ -1,0 +1,166 @@
+"""Corrections by the logged queries near an object, or by all of them."""
+
+from functools import partial
+from typing import ClassVar
+
+from ..arrays import Array, namespace
+from ..arrays.inputs import check_count, check_positive
+from ..neighbors.search import search
+from .correction import Correction, sample_rows
+from .formulas import largest_similarities, over_objects, spread_about_centroid
+
+__all__ = ["CSLS", "NNN", "DisSimLocal", "LocalScaling", "MeanQuery"]
+
+_strength = partial(check_positive, or_zero=True)
+
+
+# b = α · mean{s(q, z) : q among the k queries nearest to z}
+class NNN(Correction):
+    """Nearest neighbour normalisation: subtract the mean similarity to the nearest logged queries.
+
+    Of Chowdhury et al., "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP 2024).
+
+    Parameters
+    ----------
+    strength : float, default=0.25
+        α; 0 does nothing.
+    n_neighbors : int, default=16
+        Nearest queries, k.
+    metric : "cosine", "l2" or "ip"
+        How queries and objects are compared.
+    column : bool, default=False
+        Whether to write b into one more column, exactly, in which queries have a 0; for "l2" only.
+
+    Attributes
+    ----------
+    bank_ : array of shape (m, d)
+        The queries learned from, at most 20,000.
+    where_ : directions that b is written onto (`hubless.corrections.directions`)
+    n_features_in_ : int
+    """
+
+    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
+
+    def __init__(
+        self,
+        strength: float = 0.25,
+        n_neighbors: int = 16,
+        *,
+        metric: str = "cosine",
+        column: bool = False,
+    ) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.column = column
+
+    def _correct(self, Z: Array) -> tuple[Array | None, Array]:
+        xp, k = namespace(Z), min(self.n_neighbors, int(self.bank_.shape[0]))
+        similar, _ = largest_similarities(Z, self.bank_, k, self.metric)
+        return None, self.strength * xp.mean(similar, axis=1)
+
+
+class CSLS(NNN):
+    """Cross-domain similarity local scaling for a fixed query, of Conneau et al. (ICLR 2018).
+
+    2 s(q, z) − r(z) − r(q) orders objects as s(q, z) − r(z) / 2 does: NNN with half strength and k = 10.
+    """
+
+    def __init__(
+        self,
+        strength: float = 0.5,
+        n_neighbors: int = 10,
+        *,
+        metric: str = "cosine",
+        column: bool = False,
+    ) -> None:
+        super().__init__(strength, n_neighbors, metric=metric, column=column)
+
+
+# b = α · mean_q s(q, z)
+class MeanQuery(Correction):
+    """Centring by the mean query: subtract the mean similarity to all logged queries.
+
+    (q − c)ᵀ(z − c) orders objects as qᵀz − cᵀz does; of Suzuki et al. (EMNLP 2013). Parameters as for NNN.
+    """
+
+    _checks: ClassVar = {"strength": _strength}
+
+    def __init__(self, strength: float = 0.5, *, metric: str = "cosine", column: bool = False) -> None:
+        self.strength = strength
+        self.metric = metric
+        self.column = column
+
+    def _correct(self, Z: Array) -> tuple[Array | None, Array]:
+        xp = namespace(Z)
+        double = partial(xp.mean, axis=1)
+        return None, self.strength * over_objects(Z, self.bank_, self.metric, double)
+
+
+# −½ ‖q − z‖² / σ(z): g = mean σ / σ(z)
+class LocalScaling(Correction):
+    """Measure distances to an object in units of its distance to the queries near it.
+
+    Of Zelnik-Manor & Perona (NIPS 2004), as Schnitzer et al. (JMLR 2012) use it against hubs; for a fixed
+    query. σ is the mean distance to the k nearest queries; `strength` is its exponent. Under L2 queries of
+    different lengths are taken to be equally far from their mean. Parameters as for NNN.
+    """
+
+    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
+    _learned: ClassVar = {"scale_": "number"}
+    _by_distance = True
+
+    def __init__(
+        self,
+        strength: float = 0.5,
+        n_neighbors: int = 10,
+        *,
+        metric: str = "cosine",
+        column: bool = False,
+    ) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.column = column
+
+    def _learn(self, objects: Array) -> None:
+        self.scale_ = float(namespace(objects).mean(self._distance(sample_rows(objects, 20_000))))
+
+    def _distance(self, Z: Array) -> Array:
+        xp = namespace(Z)
+        distances, _ = search(Z, self.bank_, min(self.n_neighbors, int(self.bank_.shape[0])))
+        return xp.mean(xp.astype(distances, xp.float64), axis=1)
+
+    def _correct(self, Z: Array) -> tuple[Array | None, Array]:
+        xp = namespace(Z)
+        gain = (self.scale_ / xp.clip(self._distance(Z), min=0.1 * self.scale_)) ** self.strength
+        # of unit vectors −½ ‖q − z‖² = qᵀz − 1
+        return gain, gain if self.metric == "cosine" else xp.zeros_like(gain)
+
+
+# ‖q − z‖² − ‖z − c(z)‖²: b = −½ ‖z − c(z)‖²
+class DisSimLocal(Correction):
+    """Subtract how far an object is from the middle of the queries near it: of Hara et al. (AAAI 2016).
+
+    For a fixed query. Parameters as for NNN.
+    """
+
+    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
+    _by_distance = True
+
+    def __init__(
+        self,
+        strength: float = 0.5,
+        n_neighbors: int = 16,
+        *,
+        metric: str = "cosine",
+        column: bool = False,
+    ) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.column = column
+
+    def _correct(self, Z: Array) -> tuple[Array | None, Array]:
+        k = min(self.n_neighbors, int(self.bank_.shape[0]))
+        return None, -0.5 * self.strength * spread_about_centroid(Z, self.bank_, k)
