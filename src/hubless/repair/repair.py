@@ -27,7 +27,7 @@ class ItemSteps:
     """Steps of items that have training queries: they move further, toward these queries."""
 
     ids: np.ndarray  # (m,), int64 or texts (object), all different
-    means: np.ndarray  # (m, d), the goal of each: q̄ in `Repair.move`
+    means: np.ndarray  # (m, d), or (m, width) where it differs: the goal of each, q̄ in `Repair.move`
     step: float  # from 0 to 1: the share of the way
 
 
@@ -72,9 +72,34 @@ class Repair:
         return int(self.mover.n_features_in_)
 
     @property
-    def width(self) -> int:
-        """Columns of moved vectors, and of queries."""
+    def query_width(self) -> int:
+        """Columns of queries as they are asked."""
         return self.mover._width
+
+    @property
+    def width(self) -> int:
+        """Columns of moved vectors: as many as queries have, or one more, in which queries get a 0."""
+        return self.query_width
+
+    @property
+    def query_note(self) -> str | None:
+        """What whoever asks must know where items get another width; None where they keep theirs."""
+        if self.width > self.query_width:
+            return (
+                f"Moved items have one column more, {self.width}: append a 0 to every query of "
+                f"{self.query_width} columns."
+            )
+        if self.width != self.dimension:
+            return (
+                f"Items of {self.dimension} columns become vectors of {self.width}, in the space of the "
+                f"queries: ask with queries of {self.width} columns, as they are."
+            )
+        return None
+
+    def as_queries(self, queries: np.ndarray) -> np.ndarray:
+        """Return queries as moved items are compared with them: with a 0 in the column that was added."""
+        added = self.width - self.query_width
+        return np.pad(queries, ((0, 0), (0, added))) if added else queries
 
     @property
     def moves_nothing(self) -> bool:
@@ -112,12 +137,13 @@ class Repair:
 
     # z' = μ + W (z − μ), or as the mover does;  z'' = (1 − s) z' + s q̄ for an item that has queries
     def move(self, vectors: Any, ids: Sequence[Any] | None = None, labels: Any = None) -> np.ndarray:
-        """Move items; the result has shape (n, d) and the precision of the input (float32 or float64).
+        """Move items; the result has `width` columns and the precision of the input (float32 or float64).
 
         Parameters
         ----------
         vectors : array of shape (n, d)
-            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine.
+            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine; where items get
+            another width, the former become NaN and the latter stay 0.
         ids : sequence of n ids, optional
             Needed where the model has steps of single items.
         labels : sequence of n classes, optional
@@ -129,9 +155,9 @@ class Repair:
         if self.metric == "cosine":
             can_move &= Z.any(axis=1)  # a zero has no direction to move in
         if not can_move.any():
-            return Z.copy()
+            return self._unmoved(Z)
         if not can_move.all():
-            moved, rows = Z.copy(), np.flatnonzero(can_move).tolist()
+            moved, rows = self._unmoved(Z), np.flatnonzero(can_move).tolist()
             moved[can_move] = self.move(Z[can_move], _take(ids, rows), _take(labels, rows))
             return moved
         Z = unit(Z) if self.metric == "cosine" else Z
@@ -170,11 +196,18 @@ class Repair:
         """Move by a mover that needs classes."""
         if labels is None:
             return np.asarray(self.mover.move(Z))  # raises an error that says what is missing
-        known, moved = self.has_class(labels), Z.copy()
+        known, moved = self.has_class(labels), self._unmoved(Z)
         if known.any():
             y = _take(self._as_learned(labels), np.flatnonzero(known).tolist())
             moved[known] = self.mover.move(Z[known], np.array(y))
         return moved
+
+    def _unmoved(self, Z: np.ndarray) -> np.ndarray:
+        """Return items as they are; of another width, only a zero can be kept."""
+        if self.width == Z.shape[1]:
+            return Z.copy()
+        rows = np.where(Z.any(axis=1, keepdims=True), np.nan, 0)
+        return np.broadcast_to(rows, (len(Z), self.width)).astype(Z.dtype)
 
     def _step(self, moved: np.ndarray, steps: ItemSteps, ids: Sequence[Any] | None) -> np.ndarray:
         if ids is None:
@@ -222,7 +255,7 @@ class Repair:
         mover = restore(node["mover"], parts["mover"], device)
         if not isinstance(mover, Mover):
             raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
-        steps = _steps_of(node["step"], parts["steps"], mover.n_features_in_)
+        steps = _steps_of(node["step"], parts["steps"], mover._width)
         return Repair(mover, node["metric"], node["label"], steps, node["facts"])
 
     def _card(self) -> list[str]:
