@@ -8,27 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.inputs import check_choice, check_fraction, label_text
+from ..arrays.inputs import check_choice, label_text
 from ..movers import Mover, Stay
 from ..neighbors.knn import unit
-from ..saving.state import check_array, describe, restore
-from ..saving.untrusted import parse_json
-from ..saving.values import array_of, check_names, plain, plain_array, value_of
+from ..saving.state import describe, restore
+from ..saving.values import check_names, plain
 from ..selection.from_pairs import step_toward
 from ..stores.store import Batch
 from ..support.text import short
+from .item_steps import ItemSteps, packed_ids, steps_of
 from .repair_card import repair_card
 
 METRICS = ("l2", "cosine")  # inner product of unit vectors is cosine
-
-
-@dataclass(frozen=True)
-class ItemSteps:
-    """Steps of items that have training queries: they move further, toward these queries."""
-
-    ids: np.ndarray  # (m,), int64 or texts (object), all different
-    means: np.ndarray  # (m, d), or (m, width) where it differs: the goal of each, q̄ in `Repair.move`
-    step: float  # from 0 to 1: the share of the way
 
 
 @dataclass
@@ -82,6 +73,11 @@ class Repair:
         return self.query_width
 
     @property
+    def is_between_spaces(self) -> bool:
+        """Whether items are compared with queries only once they are moved: before, widths differ."""
+        return self.query_width != self.dimension
+
+    @property
     def query_note(self) -> str | None:
         """What whoever asks must know where items get another width; None where they keep theirs."""
         if self.width > self.query_width:
@@ -89,7 +85,7 @@ class Repair:
                 f"Moved items have one column more, {self.width}: append a 0 to every query of "
                 f"{self.query_width} columns."
             )
-        if self.width != self.dimension:
+        if self.is_between_spaces:
             return (
                 f"Items of {self.dimension} columns become vectors of {self.width}, in the space of the "
                 f"queries: ask with queries of {self.width} columns, as they are."
@@ -227,7 +223,7 @@ class Repair:
         mover, arrays = describe(self.mover)
         arrays = {f"mover.{name}": array for name, array in arrays.items()}
         if self.steps is not None:
-            arrays |= {"steps.ids": _packed(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
+            arrays |= {"steps.ids": packed_ids(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
         return {
             "class": "Repair",
             "mover": mover,
@@ -255,7 +251,7 @@ class Repair:
         mover = restore(node["mover"], parts["mover"], device)
         if not isinstance(mover, Mover):
             raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
-        steps = _steps_of(node["step"], parts["steps"], mover._width)
+        steps = steps_of(node["step"], parts["steps"], mover._width)
         return Repair(mover, node["metric"], node["label"], steps, node["facts"])
 
     def _card(self) -> list[str]:
@@ -277,31 +273,6 @@ def _without_moments(content: Any) -> Any:
         for name, value in content.items()
         if not any(word in name for word in ("moments", "mean_weight_"))
     }
-
-
-def _packed(ids: Any) -> np.ndarray:
-    """Return ids, of which there may be millions, as the bytes of a JSON text."""
-    ids = np.asarray(ids)
-    is_text = ids.dtype.kind in "UO" and all(isinstance(value, str) for value in ids.tolist())
-    if not is_text and not np.can_cast(ids.dtype, np.int64):
-        raise TypeError(f"ids are whole numbers of 64 bits or texts; got {short(ids)}.")
-    text = json.dumps(plain_array(ids.astype(object if is_text else np.int64)))
-    return np.frombuffer(text.encode(), dtype=np.uint8)
-
-
-def _steps_of(step: Any, arrays: dict[str, np.ndarray], d: int) -> ItemSteps | None:
-    """Return the steps that were saved; ValueError for invalid ones."""
-    check_names(arrays, () if step is None else ("ids", "means"), "the arrays of steps")
-    if step is None:
-        return None
-    step = value_of(step)
-    check_fraction("step", step)
-    check_array("steps.means", arrays["means"], "nd", {"d": d})
-    check_array("steps.ids", arrays["ids"], "b", {}, ["bytes"])
-    ids = array_of(parse_json(arrays["ids"].tobytes()), "ids of steps", ("int64", "object"))
-    if not len(set(ids.tolist())) == len(ids) == len(arrays["means"]):
-        raise ValueError("ids of steps are not all different, one for each of their means.")
-    return ItemSteps(ids, arrays["means"], step)
 
 
 def _plain_facts(value: Any, where: str = "facts") -> Any:
