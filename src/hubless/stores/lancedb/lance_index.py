@@ -39,10 +39,10 @@ def build(table: Any, source: Any) -> None:
             table.create_index(index.columns[0], config=config, name=index.name, replace=True)
 
 
-def index_settings(table: Any, index: Any, schema: Any) -> Any:
+def index_settings(table: Any, index: Any, schema: Any = None) -> Any:
     """Return the settings of an index, as far as LanceDB reports them; StoreError for an unknown kind.
 
-    `schema` is that of the table which gets such an index: its vectors may have another width.
+    `schema` is that of the table which gets such an index, by default of this one: the width may differ.
     """
     kind = getattr(need("lancedb.index", "lancedb"), index.index_type, None)
     if kind is None or len(index.columns) != 1:
@@ -57,7 +57,8 @@ def index_settings(table: Any, index: Any, schema: Any) -> Any:
     if index.index_type.startswith("Ivf"):
         options["distance_type"] = table.index_stats(index.name).distance_type
         options["num_partitions"] = partitions(table, index.columns[0])
-        if schema.field(index.columns[0]).type.list_size % (options.get("num_sub_vectors") or 1):
+        width = (schema or table.schema).field(index.columns[0]).type.list_size
+        if width % (options.get("num_sub_vectors") or 1):
             del options["num_sub_vectors"]  # they would have no equal sizes: LanceDB chooses another number
     known = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in options.items() if name in known})

@@ -189,7 +189,7 @@ class LanceTable(Database):
         id, vector = blue._columns(source)
         lance_rows.check_copyable(blue.name, source, id)
         for index in source.list_indices():
-            index_settings(source, index, source.schema)  # an unknown kind is refused now, not in `finish`
+            index_settings(source, index)  # an unknown kind is refused now, not only in `finish`
         schema = partial(marked, lance_rows.keyed(source.schema, id), vector, mark, blue._metric(source))
         if not self.exists():
             with suppress(ValueError):  # another was faster, or the name is invalid: both are seen below
