@@ -1,7 +1,7 @@
 """Before and after: what moving stored objects changes for queries with known answers, by exact search."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -31,10 +31,14 @@ class Change:
     measure: str
     part: str  # "all", "seen" or "unseen" items
     n: int  # queries
-    before: float
+    before: float  # NaN, as the interval, where nothing could be searched for before the move
     after: float
     low: float  # 95 % interval of after − before
     high: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, with None for NaN."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 # after − before ± 1.96 s / √n, s the standard deviation of the differences query by query
@@ -74,22 +78,38 @@ class Evaluation:
     fixed: int  # queries answered correctly after and not before
     broken: int  # queries answered correctly before and not after
     answered: str  # what a correct answer is, in words
-    hubness: tuple[Hubness, Hubness]
+    hubness: BeforeAfter  # Hubness; None where nothing could be searched for before the move
     notes: list[str]
     answers: Answers = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the answers as plain data."""
         return {
-            "figures": [asdict(change) for change in self.figures],
-            "fixed": self.fixed,
-            "broken": self.broken,
+            "figures": [change.as_dict() for change in self.figures],
+            "fixed": self.fixed if self.has_before else None,
+            "broken": self.broken if self.has_before else None,
             "answered": self.answered,
-            "hubness": {"before": self.hubness[0].as_dict(), "after": self.hubness[1].as_dict()},
+            "hubness": {
+                state: None if hubness is None else hubness.as_dict()
+                for state, hubness in self.hubness._asdict().items()
+            },
             "notes": self.notes,
         }
 
+    @property
+    def has_before(self) -> bool:
+        """Whether anything could be searched for before the move."""
+        return self.hubness.before is not None
+
+    def after_alone(self) -> "Evaluation":
+        """Return the figures after the move alone, for queries that items were not comparable with before."""
+        nan = float("nan")
+        figures = [replace(change, before=nan, low=nan, high=nan) for change in self.figures]
+        return replace(self, figures=figures, hubness=BeforeAfter(None, self.hubness.after))
+
     def __str__(self) -> str:
+        if not self.has_before:
+            return self._after_in_words()
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}   change (95 %)"]
         for change in self.figures:
             span = f"{change.low:+.3f} to {change.high:+.3f}" if change.n > 1 else "one query: no interval"
@@ -102,6 +122,19 @@ class Evaluation:
             f"hubs: N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f}, the worst in "
             f"{before.largest_occurrence:,} → {after.largest_occurrence:,} of {before.n_queries:,} answers, "
             f"never returned {before.antihub_share:.0%} → {after.antihub_share:.0%}",
+        ]
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+
+    def _after_in_words(self) -> str:
+        lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}"]
+        for change in self.figures:
+            head = f"{change.measure:<14}{change.part:<8}{change.n:>8,}"
+            lines.append(f"{head}{'—':>9}{change.after:>9.3f}")
+        correct, hubs = self.answers.correct.after, self.hubness.after
+        lines += [
+            f"answered {int(correct.sum()):,} of {len(correct):,} ({self.answered})",
+            f"hubs: N{hubs.k} skewness {hubs.skewness:.2f}, the worst in {hubs.largest_occurrence:,} of "
+            f"{hubs.n_queries:,} answers, never returned {hubs.antihub_share:.0%}",
         ]
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
@@ -133,7 +166,7 @@ def evaluate_classes(
     ks = BeforeAfter(*(min(k, n) for k in ks))
     names, codes = np.unique(np.concatenate([labels, truth]).astype(object), return_inverse=True)
     codes, truth_codes = codes[:n], codes[n:]  # numbers: a name may be as long as a book
-    searches = [_search(x, z, max(k, h), metric) for x, z, k in zip(queries, stored, ks, strict=True)]
+    searches = _searches(queries, stored, BeforeAfter(*(max(k, h) for k in ks)), metric)
     predicted = [
         vote(*votes_of(indices[:, :k], distances[:, :k] if by_distance else None, codes, weights))
         for (distances, indices), k in zip(searches, ks, strict=True)
@@ -180,7 +213,8 @@ def evaluate_relevance(
     """
     n, started = len(stored.before), perf_counter()
     k, h = min(k, n), min(HUBS, n)
-    searches = [_search(x, z, max(k, h), metric)[1] for x, z in zip(queries, stored, strict=True)]
+    both = BeforeAfter(max(k, h), max(k, h))
+    searches = [indices for _, indices in _searches(queries, stored, both, metric)]
     seconds = perf_counter() - started
     worth = BeforeAfter(*(gains(indices, relevant) for indices in searches))
     masks = {"all": np.ones(len(relevant), dtype=bool), **(parts or {})}
@@ -199,6 +233,15 @@ def evaluate_relevance(
     answers = Answers(stored, queries.before, near, wrong, correct, *no_classes, ks, metric, seconds)
     hubness = [measure_hubness(indices, n) for indices in near]
     return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, answers)
+
+
+def _searches(
+    queries: BeforeAfter, stored: BeforeAfter, ks: BeforeAfter, metric: str
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Search before and after, or once where both are the same."""
+    first = _search(queries.before, stored.before, ks.before, metric)
+    is_same = all(state.before is state.after for state in (queries, stored)) and ks.before == ks.after
+    return [first, first if is_same else _search(queries.after, stored.after, ks.after, metric)]
 
 
 def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +266,7 @@ def _evaluation(
         notes = [f"With {HUBS} items or fewer, every query finds all: hubs cannot be measured.", *notes]
     before, after = answers.correct
     fixed, broken = int((after & ~before).sum()), int((before & ~after).sum())
-    return Evaluation(figures, fixed, broken, answered, (hubness[0], hubness[1]), [*notes], answers)
+    return Evaluation(figures, fixed, broken, answered, BeforeAfter(*hubness), [*notes], answers)
 
 
 def _count_stored_queries(answers: Answers) -> int:

@@ -25,9 +25,9 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 import hubless
-from hubless.repair.apply import promote_index
+from hubless.repair.apply import promote_index, rollback_index
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import model_for, sample
+from tests.stores.store_contract import model_between, model_for, sample
 
 pytestmark = pytest.mark.faults
 ROOT = Path(__file__).parents[2]
@@ -279,9 +279,9 @@ def driver():
 class Trial:
     """A store of a kind, and a model for it."""
 
-    def __init__(self, kind, driver, folder, address):
+    def __init__(self, kind, driver, folder, address, width=None):
         _, X, y, _ = sample(kind.rows, 16)
-        model = model_for(X, y, "l2")
+        model = model_for(X, y, "l2") if width is None else model_between(X, width, "l2")[0]
         hubless.save(model, folder / "model")
         self.kind, self.driver, self.folder = kind(folder, address, X), driver, folder
         self.moved, self.queries = model.move(X), X[:5] + 0.1
@@ -318,15 +318,19 @@ class Trial:
 
 @pytest.fixture
 def trial(request, driver, tmp_path):
-    kind = KINDS[request.param]
+    name, _, width = request.param.partition(" to ")
+    kind = KINDS[name]
     address = request.getfixturevalue("address") if kind is Pgvector else None
-    trial = Trial(kind, driver, tmp_path, address)
+    trial = Trial(kind, driver, tmp_path, address, int(width) if width else None)
     yield trial
     trial.kind.close()
 
 
 every = pytest.mark.parametrize("trial", KINDS, indirect=True)
 files = pytest.mark.parametrize("trial", FILES, indirect=True)
+every_to_another_width = pytest.mark.parametrize(
+    "trial", [f"{name} to {width}" for name, width in zip(KINDS, [21, 5] * 3, strict=True)], indirect=True
+)
 
 
 def undisturbed(trial):
@@ -343,8 +347,8 @@ def undisturbed(trial):
     return min(moments), min(seconds)
 
 
-def spread(moments):
-    return np.unique(np.linspace(1, moments, MOMENTS).round().astype(int)).tolist()
+def spread(moments, number=MOMENTS):
+    return np.unique(np.linspace(1, moments, number).round().astype(int)).tolist()
 
 
 def check_resumed(trial):
@@ -369,6 +373,21 @@ def test_killed_at_any_moment_it_is_resumed(trial):
     store = open_store(trial.kind.source, **trial.kind.options)
     promote_index(store, trial.kind.target)
     assert store.mark().done
+
+
+@every_to_another_width
+def test_a_copy_of_another_width_is_resumed(trial):
+    moments, _ = undisturbed(trial)
+    for at in spread(moments, 6):
+        killed = trial.apply(at=at, signal=signal.SIGKILL)
+        assert killed["code"] == -signal.SIGKILL, at
+        check_resumed(trial)
+    trial.resume()
+    store = open_store(trial.kind.source, **trial.kind.options)
+    promote_index(store, trial.kind.target)
+    assert store.facts().dimension == trial.moved.shape[1]
+    rollback_index(store)
+    assert store.facts().dimension == trial.queries.shape[1]
 
 
 @every

@@ -16,7 +16,7 @@ import pytest
 
 from hubless.movers import MoveLabeled
 from hubless.neighbors.knn import unit
-from hubless.repair.apply import apply_index, promote_index, rollback_index
+from hubless.repair.apply import apply_index, index_status, promote_index, rollback_index
 from hubless.repair.repair import Repair
 from hubless.stores.store import StoreError
 
@@ -50,6 +50,16 @@ def model_for(X, y, metric):
     metric = "l2" if metric == "l2" else "cosine"
     mover = MoveLabeled(1.0).fit(unit(X) if metric == "cosine" else X, y)
     return Repair(mover, metric)
+
+
+def model_between(X, width, metric):
+    """Return a model that maps items into the space of queries of another width, and such queries."""
+    metric = "l2" if metric == "l2" else "cosine"
+    rng = np.random.default_rng(width)
+    space = unit if metric == "cosine" else np.asarray
+    queries = X @ rng.standard_normal((X.shape[1], width)) + 0.3 * rng.standard_normal((len(X), width))
+    queries = space(queries.astype(np.float32))
+    return Repair(MoveLabeled(1.0).fit_pairs(queries, space(X)), metric), queries
 
 
 def exact(ids, X, queries, k, metric):
@@ -213,3 +223,60 @@ class StoreContract:
             again.fetch(list(late)).vectors, model.move(X[:1] + 1), rtol=1e-5, atol=1e-6
         )
         assert sum(len(batch.ids) for batch in again.batches()) == 301
+
+    @pytest.mark.parametrize("width", [11, 5])
+    def test_moved_vectors_of_another_width(self, case, tmp_path, late, width):
+        metric = case.metrics[0 if width > 8 else -1]
+        ids, X, _, texts = sample(text_ids=case.text_ids)
+        X = unit(X) if metric == "ip" else X
+        store = case.make(tmp_path, ids, X, texts, metric)
+        model, queries = model_between(X, width, metric)
+        narrow, queries, served = unit(X[:9]), queries[:20], store.name
+        before = case.ask(store, narrow, 5)
+        assert apply_index(model, store, case.green)["written"] == 300
+        assert apply_index(model, store, case.green)["written"] == 0  # nothing is done twice
+        assert overlap(case.ask(store, narrow, 5), before) == 1.0  # blue serves, untouched
+        if case.add is not None:
+            case.add(store, late, -X[:1], ["late one"])
+            with pytest.raises(StoreError, match="changed"):
+                promote_index(store, case.green)
+            assert apply_index(model, store, case.green)["written"] == 1
+            ids, X = np.concatenate([ids, late]), np.concatenate([X, -X[:1]])
+        promote_index(store, case.green)
+        again = store.sibling(served)
+        status = index_status(again)
+        assert (status["dimension"], status["count"]) == (width, len(ids))
+        moved = model.move(X)
+        assert moved.shape == (len(ids), width)
+        assert overlap(case.ask(again, queries, 5), exact(ids, moved, queries, 5, metric)) >= case.recall
+        kept = again.fetch([ids[9]], ["text"] if case.has_texts else [])
+        np.testing.assert_allclose(kept.vectors, moved[[9]], rtol=1e-5, atol=1e-6)
+        assert kept.columns == ({"text": [texts[9]]} if case.has_texts else {})
+        rollback_index(again)
+        original = store.sibling(served)
+        assert (original.facts().dimension, original.facts().count) == (8, len(ids))
+        assert overlap(case.ask(original, narrow, 5), before) == 1.0
+
+    def test_an_interrupted_copy_of_another_width_is_resumed(self, case, made, monkeypatch):
+        store, ids, X, *_ = made
+        model, _ = model_between(X, 11, "l2")
+        write, n_written = type(store).write, 0
+
+        def write_half(green, batch, moved):
+            nonlocal n_written
+            n_written = len(moved) // 2
+            half = np.arange(len(moved)) < n_written
+            write(green, batch.take(half), moved[half])
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(store), "write", write_half)
+            with pytest.raises(KeyboardInterrupt):
+                apply_index(model, store, case.green)
+        again = store.sibling(store.name)
+        written = apply_index(model, again, case.green)["written"]
+        assert written == len(ids) - (
+            0 if case.add is None else n_written
+        )  # a file is written from the start
+        green = again.sibling(case.green)
+        np.testing.assert_allclose(green.fetch(ids.tolist()).vectors, model.move(X), rtol=1e-5, atol=1e-6)

@@ -16,6 +16,7 @@ from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.store import StoreError
 from tests.stores.killer import CONTEXT, LONG, start
 from tests.stores.lancedb_cases import content, engine, indexed
+from tests.stores.store_contract import model_between
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 N = 400
@@ -23,9 +24,11 @@ REFUSED = 3  # exit code of a process
 
 
 @pytest.fixture
-def items(tmp_path):
-    """Return a table with two indexes, what is in it, and a model."""
-    return indexed(tmp_path, N)
+def items(tmp_path, request):
+    """Return a table with two indexes, what is in it, and a model; its parameter is the width it moves to."""
+    store, ids, X, model = indexed(tmp_path, N)
+    width = getattr(request, "param", None)
+    return store, ids, X, model if width is None else model_between(X, width, "l2")[0]
 
 
 def check_moved(store, name, ids, X, model):
@@ -191,6 +194,7 @@ def test_an_apply_that_is_killed_while_it_builds_indexes_is_resumed(items, momen
     assert len(engine(store, "moved").list_indices()) == 2
 
 
+@pytest.mark.parametrize("items", [None, 11], indirect=True)
 @pytest.mark.parametrize("moment", list(MOMENTS)[:5])
 def test_a_promote_that_is_killed_is_completed_or_rolled_back(items, moment):
     store, ids, X, model = items

@@ -64,22 +64,23 @@ def _fit(options: VerbOptions) -> None:
     save(model, options.out)
     learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
     result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
-    options.show(result, "\n".join(_fit_words(options, learned, model.moves_nothing)))
+    options.show(result, "\n".join(_fit_words(options, learned, model)))
 
 
-def _fit_words(options: VerbOptions, learned: dict[str, Any], moves_nothing: bool) -> list[str]:
+def _fit_words(options: VerbOptions, learned: dict[str, Any], model: Any) -> list[str]:
     """Return what was learned, and what to do next."""
     lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_words(learned)]
     if learned.get("pairs left out"):
         count = f"{learned['pairs left out']:,} pairs were ignored"
         lines.append(f"{count}: their query or item is unknown, or has no vector.")
-    if moves_nothing:
+    if model.moves_nothing:
         return [*lines, "Moving does not help measurably here: keep the index as it is."]
     from ..repair.index_items import moved_name
 
-    model, target = shlex.quote(options.out), shlex.quote(moved_name(options.source))
+    folder, target = shlex.quote(options.out), shlex.quote(moved_name(options.source))
+    lines += [] if model.query_note is None else [model.query_note]
     lines.append("`hubless preview` and `hubless evaluate` show what would change.")
-    return [*lines, f"next: hubless apply {model} {options.typed_source()} -o {target}"]
+    return [*lines, f"next: hubless apply {folder} {options.typed_source()} -o {target}"]
 
 
 def _part_words(learned: dict[str, Any]) -> list[str]:

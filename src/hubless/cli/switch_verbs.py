@@ -92,7 +92,8 @@ def _status(options: VerbOptions) -> None:
 
 def _status_words(result: dict[str, Any]) -> str:
     metric = result["metric"] or "unknown"
-    head = f"{result['name']}: {result['status']}, {result['count']:,} rows, metric {metric}"
+    rows = f"{result['count']:,} rows of {result['dimension']} columns"
+    head = f"{result['name']}: {result['status']}, {rows}, metric {metric}"
     if result["model"] is None:
         return head
     lines = [head, f"moved by model {result['model'][:12]}, from {result['source']}"]

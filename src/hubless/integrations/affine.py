@@ -16,8 +16,8 @@ INSTEAD = "Use `hubless apply` for an index or `hubless move` for new items, whi
 class Affine(NamedTuple):
     """z ↦ W z + b of each row, which is normalised to length 1 before and after where that is set."""
 
-    W: np.ndarray  # (d, d), float64
-    b: np.ndarray  # (d,), float64
+    W: np.ndarray  # (d, d), float64; (e, d) where queries have e columns and items d
+    b: np.ndarray  # (d,) or (e,), float64
     normalise_before: bool
     normalise_after: bool
 
@@ -44,6 +44,11 @@ def affine(model: Repair | Mover) -> Affine:
             f"vectors alone has no ids. {INSTEAD}, or fit a model without such steps."
         )
     check_is_fitted(repair.mover, "space_")
+    if repair.width != repair.query_width:
+        raise ValueError(
+            "the model adds a column to items, which a map of vectors alone does not give. "
+            f"{INSTEAD}, or fit a model without that column."
+        )
     steps, d = _leaves(repair.mover), repair.dimension
     before = after = repair.metric == "cosine"
     while steps and type(steps[-1]) is Unit:
@@ -62,7 +67,7 @@ def _leaves(mover: Mover) -> list[Mover]:
     return [leaf for step in mover.movers_ for leaf in _leaves(step)] if type(mover) is Chain else [mover]
 
 
-# μ + W (z − μ) = W z + (μ − W μ)
+# μ' + W (z − μ) = W z + (μ' − W μ); μ' is μ, or the mean of queries of another width
 def _parts(mover: Mover, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return W and b of a mover."""
     kind = type(mover)
@@ -72,7 +77,8 @@ def _parts(mover: Mover, d: int) -> tuple[np.ndarray, np.ndarray]:
         _refuse(mover)
     W = float(mover.g) * np.eye(d) if kind is Scale else to_numpy(mover.W_).astype(np.float64)
     mean = to_numpy(mover.mean_).astype(np.float64)
-    return W, mean - W @ mean
+    goal = to_numpy(getattr(mover, "query_mean_", mover.mean_)).astype(np.float64)
+    return W, goal - W @ mean
 
 
 def _refuse(mover: Mover) -> None:

@@ -44,11 +44,12 @@ def export(model: Model, form: str, path: str | os.PathLike[str]) -> list[Path]:
 
 def _card(repair: Repair, form: str, steps: list[str], use: str) -> str:
     """Return README.md: what it is, and how to use it."""
+    note = "" if repair.query_note is None else f"\n{repair.query_note}\n"
     return f"""# Moves vectors of {repair.dimension} columns, for an index by {repair.metric}
 
 **{WARNING}** Move what you add to the index: what is in it was moved by
 `hubless apply`, and nothing is moved twice.
-
+{note}
 {use}
 Written by hubless {__version__} as "{form}", of the model {repair.hash}. Its steps: {", ".join(steps)}.
 """

@@ -45,12 +45,12 @@ def move(vectors):
 def main(source, target):
     """Move the rows of a file into a new one, which is written whole or not at all."""
     vectors = np.load(source, mmap_mode="r", allow_pickle=False)
-    if vectors.ndim != 2 or vectors.shape[1] != len(b):
-        raise SystemExit(f"{source} has the shape {vectors.shape}; expected (any, {len(b)}).")
+    if vectors.ndim != 2 or vectors.shape[1] != W.shape[1]:
+        raise SystemExit(f"{source} has the shape {vectors.shape}; expected (any, {W.shape[1]}).")
     if os.path.exists(target):
         raise SystemExit(f"{target} exists already and is not changed; give a new name.")
     part = f"{target}.{os.getpid()}.part"
-    moved = np.lib.format.open_memmap(part, "w+", move(vectors[:1]).dtype, vectors.shape)
+    moved = np.lib.format.open_memmap(part, "w+", move(vectors[:1]).dtype, (len(vectors), len(b)))
     for start in range(0, len(vectors), 8192):
         moved[start : start + 8192] = move(vectors[start : start + 8192])
     moved.flush()
@@ -68,12 +68,13 @@ def write_faiss(affine_map: Affine, folder: Path) -> str:
     """Write a `VectorTransform` per step, to apply to the vectors that are added."""
     faiss = need("faiss", "faiss")
     W, b = affine_map.single()
-    linear = faiss.LinearTransform(len(b), len(b), True)
+    linear = faiss.LinearTransform(W.shape[1], W.shape[0], True)
     faiss.copy_array_to_vector(W.ravel(), linear.A)
     faiss.copy_array_to_vector(b, linear.b)
     linear.is_trained = True
     for number, name in enumerate(affine_map.steps, start=1):
-        step = linear if name == "linear" else faiss.NormalizationTransform(len(b))
+        width = W.shape[1] if affine_map.normalise_before and number == 1 else W.shape[0]
+        step = linear if name == "linear" else faiss.NormalizationTransform(width)
         faiss.write_VectorTransform(step, str(folder / f"{number}-{name}.vt"))
     return """Apply every file, in the order of their numbers, to what you ADD:
 
@@ -103,7 +104,7 @@ Python, `moved = move.move(vectors)`. It needs NumPy and nothing else.
 def write_onnx(affine_map: Affine, folder: Path) -> str:
     """Write model.onnx, from "vectors" to "moved"."""
     onnx = need("onnx", "onnx")
-    helper, node, row = onnx.helper, onnx.helper.make_node, ("n", len(affine_map.b))
+    helper, node = onnx.helper, onnx.helper.make_node
     names = ["vectors", *(f"step{number}" for number in range(1, len(affine_map.steps))), "moved"]
     nodes = []
     for step, before, after in zip(affine_map.steps, names[:-1], names[1:], strict=True):
@@ -116,7 +117,10 @@ def write_onnx(affine_map: Affine, folder: Path) -> str:
     constants = dict(zip(("W", "b"), affine_map.single(), strict=True))
     if "normalise" in affine_map.steps:  # ONNX Runtime warns of unused constants
         constants["short"] = np.array(SHORT, dtype=np.float32)
-    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, row) for name in ("vectors", "moved")]
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ("n", width))
+        for name, width in zip(("vectors", "moved"), reversed(affine_map.W.shape), strict=True)
+    ]
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
     graph = helper.make_graph(nodes, "hubless", ends[:1], ends[1:], tensors)
     about = {"ir_version": IR_VERSION, "producer_name": "hubless", "doc_string": WARNING}
@@ -136,7 +140,7 @@ def write_modules(affine_map: Affine, folder: Path) -> str:
     W, b = affine_map.single()
     kinds = ["Dense" if step == "linear" else "Normalize" for step in affine_map.steps]
     names = [f"{number}_{kind}" for number, kind in enumerate(kinds)]
-    sizes = {"in_features": len(b), "out_features": len(b), "bias": True}
+    sizes = {"in_features": W.shape[1], "out_features": W.shape[0], "bias": True}
     for name, kind in zip(names, kinds, strict=True):
         (folder / name).mkdir()
         config = {**sizes, "activation_function": IDENTITY} if kind == "Dense" else {}

@@ -49,12 +49,16 @@ class MovedEmbeddings:
         return self._moved(await self._embeddings.aembed_documents(texts, *args, **kwargs))
 
     def embed_query(self, text: str, *args: Any, **kwargs: Any) -> list[float]:
-        """Return the embedding of a query, as it is."""
-        return self._embeddings.embed_query(text, *args, **kwargs)
+        """Return the embedding of a query, as it is; with a 0 where the model adds a column to items."""
+        return self._asked(self._embeddings.embed_query(text, *args, **kwargs))
 
     async def aembed_query(self, text: str, *args: Any, **kwargs: Any) -> list[float]:
-        """Return the embedding of a query, as it is."""
-        return await self._embeddings.aembed_query(text, *args, **kwargs)
+        """Return the embedding of a query, as it is; with a 0 where the model adds a column to items."""
+        return self._asked(await self._embeddings.aembed_query(text, *args, **kwargs))
+
+    def _asked(self, query: list[float]) -> list[float]:
+        added = self._repair.width - self._repair.query_width
+        return [*query, *[0.0] * added] if added else query
 
     def _moved(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
         if len(vectors) == 0:

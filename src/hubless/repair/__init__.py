@@ -15,16 +15,16 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .apply import rollback_index as rollback_index
     from .doctor import diagnose as diagnose
     from .evaluate import evaluate_index as evaluate_index
+    from .item_steps import ItemSteps as ItemSteps
     from .learn_index import fit_index as fit_index
     from .predict import predict_index as predict_index
     from .preview import preview_index as preview_index
-    from .repair import ItemSteps as ItemSteps
     from .repair import Repair as Repair
     from .update import merge_models as merge_models
     from .update import update_model as update_model
 
 _HOMES = {
-    "ItemSteps": "repair",
+    "ItemSteps": "item_steps",
     "Repair": "repair",
     "apply_index": "apply",
     "diagnose": "doctor",

@@ -69,11 +69,12 @@ def apply_index(
         raise StoreError(f"{blue.name} is not made of files, so one process writes it: leave out --dask.")
     with nullcontext() if dask is None else cluster(dask), green.lock():
         _check_nothing_is_lost(blue, green)
-        green.begin(blue, Mark(repair.hash, blue.name, "", done=False))
+        width = None if repair.width == facts.dimension else repair.width
+        green.begin(blue, Mark(repair.hash, blue.name, "", done=False, width=width))
         write: Any = _write if dask is None else _write_on_dask
         write = partial(write, repair, blue, green, facts.count, progress)
         state, counts = _fill(blue, green, state, write, repair.label, notes)
-        green.finish(blue, Mark(repair.hash, blue.name, state, done=True))
+        green.finish(blue, Mark(repair.hash, blue.name, state, done=True, width=width))
         notes += compare_recall(blue, green) if counts["written"] or counts["removed"] else []
     return {
         "target": green.name,
@@ -135,11 +136,12 @@ def index_status(source: Source) -> dict[str, Any]:
     Returns
     -------
     result : dict
-        "name", "status", "count", "metric", "model", "source", "original", "original_is_there"
+        "name", "status", "count", "dimension", "metric", "model", "source", "original", "original_is_there"
     """
     store = as_store(source)
     mark, facts = store.mark(), store.facts()
-    result = {"name": store.name, "status": "original", "count": facts.count, "metric": facts.metric}
+    result = {"name": store.name, "status": "original"}
+    result |= {name: getattr(facts, name) for name in ("count", "dimension", "metric")}
     if mark is None:
         return {**result, **dict.fromkeys(("model", "source", "original", "original_is_there"))}
     status, is_there = "moved copy" if mark.done else "unfinished copy", None
@@ -170,9 +172,10 @@ def check_movable(
         raise StoreError("this model moves nothing: not moving was the best choice. Keep the index as it is.")
     check_original(blue, facts)
     check_dimension(model, facts.dimension, blue.name)
+    notes = [] if model.query_note is None else [model.query_note]
     metric, all_unit = facts.metric or model.metric, True
     if metric == model.metric:
-        return []
+        return notes
     if metric == "ip" or model.metric == "cosine":  # a model for cosine also serves unit vectors
         for batch in blue.batches() if batches is None else batches:
             whole = batch.vectors[np.isfinite(batch.vectors).all(axis=1) & batch.vectors.any(axis=1)]
@@ -183,7 +186,7 @@ def check_movable(
             f"{blue.name} compares by {metric}, the model is for {model.metric}. Fit one for this metric."
         )
     by = "inner product" if metric == "ip" else "L2"
-    return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1."]
+    return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1.", *notes]
 
 
 def _check_same_rows(model: Repair, blue: Store) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
-from ..stores.store import Store, StoreError
-from .index_items import UNIT, Source, as_store, check_queries, read_queries, read_rows, text_column
+from ..stores.store import Facts, Store, StoreError
+from .index_items import UNIT, Source, as_store, read_queries, read_rows, text_column
 
 SAMPLE = 20_000  # items among which hubs are counted; of more, a random sample
 WORST = 10  # hubs that are listed
@@ -78,14 +78,14 @@ def diagnose(
     queries = None if queries is None else read_queries(queries).vectors
     store = as_store(source)
     facts, shown = store.facts(), text_column(store, text)
+    if queries is not None:
+        _check_one_space(store, facts, queries)
     ids, X, *_ = read_rows(store)
     nulls = np.isnan(X).all(axis=1)
     finite = np.isfinite(X).all(axis=1)
     norms = np.linalg.norm(X[finite].astype(np.float64), axis=1)
     if not len(norms):
         raise StoreError(f"{store.name} has no vector of finite numbers.")
-    if queries is not None:
-        check_queries(queries, facts.dimension, store.name)
     metric = facts.metric or "l2"
     hubness, measured, hubs = _hubs(ids[finite], X[finite], metric, queries, k, random_state)
     if shown is not None and hubs:
@@ -104,6 +104,22 @@ def diagnose(
         hubs,
         verdict,
         advice,
+    )
+
+
+def _check_one_space(store: Store, facts: Facts, queries: np.ndarray) -> None:
+    """Refuse queries of another width than the items, and say what can be done."""
+    if queries.shape[1] == facts.dimension:
+        return
+    advice = (
+        "If they are of another space, as captions are for images, learn to move the items into theirs from "
+        "queries and their answers: `hubless fit --pairs`; then diagnose the moved index."
+    )
+    mark = store.mark()
+    if mark is not None:
+        advice = f"It was moved by model {mark.model[:12]}: the card of that model says what its queries are."
+    raise StoreError(
+        f"queries have {queries.shape[1]} columns, the items of {store.name} have {facts.dimension}. {advice}"
     )
 
 

@@ -119,28 +119,51 @@ def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: 
     An item is seen if the model learned from one of its queries; a query is seen if one of its items is.
     """
     items = items.in_space(model.metric)
-    stored, queries = BeforeAfter(items.vectors, items.moved(model)), items.comparable(judgements.queries)
+    stored, queries = before_and_after(model, items, judgements.queries)
     seen_items = set(model.learned.get("seen", []))
     learned_queries = set(map(str, model.learned.get("query ids", [])))
     seen = np.array([not seen_items.isdisjoint(answers) for answers in judgements.relevant], dtype=bool)
     again = sum(str(query) in learned_queries for query in judgements.ids)
     notes = {
-        f"The model learned from {again:,} of these {len(queries):,} queries, so the figures are too "
+        f"The model learned from {again:,} of these {len(judgements.ids):,} queries, so the figures are too "
         "optimistic.": again,
         f"{items.missing:,} rows have no usable vector and are ignored.": items.missing,
         f"{judgements.left_out:,} judgements are on an unknown query or item, or one without a vector.": (
             judgements.left_out
         ),
     }
-    return evaluate_relevance(
+    evaluation = evaluate_relevance(
         stored,
-        BeforeAfter(queries, queries),
+        queries,
         judgements.rows(items.places),
         k,
         parts={"seen": seen, "unseen": ~seen} if seen_items else None,
         metric=items.search_metric,
         notes=[note for note, count in notes.items() if count],
     )
+    return _as_measured(evaluation, model)
+
+
+def before_and_after(
+    model: Repair, items: IndexItems, queries: np.ndarray
+) -> tuple[BeforeAfter, BeforeAfter]:
+    """Return items and queries as they are compared; for a model between spaces, twice as after the move."""
+    queries = items.comparable(queries, model)
+    moved, asked = items.moved(model), model.as_queries(queries)
+    if model.is_between_spaces:
+        return BeforeAfter(moved, moved), BeforeAfter(asked, asked)
+    return BeforeAfter(items.vectors, moved), BeforeAfter(queries, asked)
+
+
+def _as_measured(evaluation: Evaluation, model: Repair) -> Evaluation:
+    """Return an evaluation without figures of what could not be searched for."""
+    if not model.is_between_spaces:
+        return evaluation
+    evaluation.notes.append(
+        f"Items have {model.dimension} columns and queries {model.query_width}: they can only be compared "
+        "after the move, so there are no figures before it."
+    )
+    return evaluation.after_alone()
 
 
 def evaluate_labels(
@@ -162,7 +185,7 @@ def evaluate_labels(
     if not known.any():
         raise StoreError("no query has a label to compare with.")
     whole, items = items, items.labeled(label).in_space(model.metric)
-    stored, queries = BeforeAfter(items.vectors, items.moved(model)), items.comparable(queries[known])
+    stored, compared = before_and_after(model, items, queries[known])
     after = n_neighbors or int(model.learned.get("n_neighbors", 5))
     before = n_neighbors or int(model.learned.get("n_neighbors before") or after)
     ignored = {
@@ -170,15 +193,18 @@ def evaluate_labels(
         "queries have no label": int((~known).sum()),
         "rows have no usable vector": items.missing,
     }
-    return evaluate_classes(
+    if model.is_between_spaces:
+        before = after
+    evaluation = evaluate_classes(
         stored,
-        BeforeAfter(queries, queries),
+        compared,
         as_texts(items.columns[label]),
         as_texts(truth)[known],
         BeforeAfter(before, after),
         metric=items.search_metric,
         notes=[f"{count:,} {what} and are ignored." for what, count in ignored.items() if count],
     )
+    return _as_measured(evaluation, model)
 
 
 # --- on queries that are held out ---------------------------------------------------------------------------

@@ -57,9 +57,12 @@ class IndexItems:
             raise StoreError(f"no item of {self.name} has a value in the column {label!r}.")
         return self if known.all() else self.take(known)
 
-    def comparable(self, queries: np.ndarray) -> np.ndarray:
-        """Return queries in the space and precision of the items."""
-        check_queries(queries, self.vectors.shape[1], self.name)
+    def comparable(self, queries: np.ndarray, model: Repair | None = None) -> np.ndarray:
+        """Return queries in the space and precision of the items; of items moved by a model, its space."""
+        if model is None:
+            check_queries(queries, self.vectors.shape[1], self.name)
+        else:
+            check_queries_of(model, queries, self.name)
         queries = np.asarray(queries, dtype=self.vectors.dtype)
         return unit(queries) if self.metric == "cosine" else queries
 
@@ -176,6 +179,17 @@ def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
     """Raise a StoreError where queries have another dimension than items."""
     if queries.shape[1] != dimension:
         raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} have {dimension}.")
+
+
+def check_queries_of(model: Repair, queries: np.ndarray, name: str) -> None:
+    """Raise a StoreError where queries are not those that the items of a model are moved for."""
+    if not model.is_between_spaces:
+        check_queries(queries, model.dimension, name)
+    elif queries.shape[1] != model.query_width:
+        raise StoreError(
+            f"queries have {queries.shape[1]} columns, and the model moves the items of {name} into the "
+            f"space of queries of {model.query_width}. Give such queries."
+        )
 
 
 def has_label(labels: Sequence[Any]) -> np.ndarray:

@@ -31,8 +31,9 @@ from ..selection.grid import MIDDLE
 from ..solve import Penalty
 from ..stores.store import StoreError
 from .index_items import IndexItems, are_unit, as_texts
+from .item_steps import ItemSteps
 from .judgements import Judgements
-from .repair import ItemSteps, Repair
+from .repair import Repair
 
 SEEN = 100_000  # ids of items, and of queries, that a model keeps; of more, it keeps none
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..stores.arrow_columns import as_column, as_matrix, vector_column
+from ..stores.arrow_columns import as_column, as_matrix, vector_column, with_width
 from ..stores.files.arrow_files import MARK, mark_in
 from ..stores.store import StoreError
 from ..support.imports import need
@@ -85,6 +85,8 @@ def move_arrow(
 ) -> int:
     """Move an Arrow IPC stream batch by batch, from a binary file to another; return the number of rows.
 
+    Lists of a fixed size get the width of moved vectors.
+
     Parameters
     ----------
     model : folder, Repair or mover
@@ -106,7 +108,8 @@ def move_arrow(
         if repair.label is not None and label not in schema.names:
             raise StoreError(f"the model needs the column {label!r}; the stream has {schema.names}.")
         place = schema.names.index(name)
-        marked = schema.with_metadata({**(schema.metadata or {}), MARK: repair.hash[:12]})
+        field = with_width(schema.field(name), repair.width)
+        marked = schema.set(place, field).with_metadata({**(schema.metadata or {}), MARK: repair.hash[:12]})
         writer = pa.ipc.new_stream(sink, marked)
         for batch in reader:
             vectors = as_matrix(batch.column(place), repair.dimension, "the stream")
@@ -117,7 +120,7 @@ def move_arrow(
             ids = batch.column(id).to_pylist() if id in schema.names else [None] * batch.num_rows
             labels = None if repair.label is None else batch.column(label).to_pylist()
             moved = repair.move(vectors, ids, labels)
-            column = as_column(moved, schema.field(name).type)
+            column = as_column(moved, field.type)
             columns = [column if i == place else other for i, other in enumerate(batch.columns)]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=marked))
             count += batch.num_rows

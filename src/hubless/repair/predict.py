@@ -14,7 +14,7 @@ from .index_items import (
     as_repair,
     as_store,
     as_texts,
-    check_queries,
+    check_queries_of,
     has_label,
     read_items,
     read_queries,
@@ -70,8 +70,8 @@ def predict_index(
         raise StoreError("the model did not learn from a column of classes: name one (labels, --labels).")
     k = n_neighbors or int(repair.learned.get("n_neighbors", 5))
     if mark is not None and mark.model == repair.hash:
-        check_queries(vectors, repair.dimension, store.name)
-        return Predictions(ids, _vote_by_index(store, vectors, label, k))
+        check_queries_of(repair, vectors, store.name)
+        return Predictions(ids, _vote_by_index(store, repair.as_queries(vectors), label, k))
     return Predictions(ids, _vote_in_memory(repair, store, vectors, label, k, progress))
 
 
@@ -96,7 +96,8 @@ def _vote_in_memory(
     items = read_items(store, list(dict.fromkeys([label, *model.columns])), progress=progress).labeled(label)
     items = items.in_space(model.metric)
     moved = items.moved(model)
-    rows = nearest(items.comparable(queries), moved, min(k, len(moved)), return_distance=False)
+    queries = model.as_queries(items.comparable(queries, model))
+    rows = nearest(queries, moved, min(k, len(moved)), return_distance=False)
     return _majority(as_texts(items.columns[label]).astype(str)[rows])
 
 

@@ -10,7 +10,7 @@ from ..neighbors.knn import unit
 from ..stores.store import Batch, Store, StoreError
 from .apply import check_movable
 from .defaults import FETCHED
-from .index_items import Model, Source, as_repair, as_store, check_queries, read_queries
+from .index_items import Model, Source, as_repair, as_store, check_queries_of, read_queries
 from .repair import Repair
 
 SHOWN = 3  # queries, where no rows are given
@@ -22,10 +22,13 @@ class Preview:
     """One query: the nearest items now, and after the move."""
 
     query: Any
-    before: list[dict[str, Any]]  # id, distance, text
-    after: list[dict[str, Any]]  # the same, and "was": the rank before
+    before: list[dict[str, Any]]  # id, distance, text; none where queries have another width than items
+    after: list[dict[str, Any]]  # the same, and "was": the rank before, or None
 
     def __str__(self) -> str:
+        if self.after and not self.before:
+            head = [f"query {self.query}", "      after (now, the items have another width)"]
+            return "\n".join([*head, *(f"{i:>4}  {_line(item)}" for i, item in enumerate(self.after, 1))])
         lines = [f"query {self.query}", f"      {'now':<{WIDTH}}  after"]
         for rank, (old, new) in enumerate(zip(self.before, self.after, strict=True), 1):
             came = "" if new["was"] == rank else f"(was {new['was']})"
@@ -65,18 +68,26 @@ def preview_index(
     k : int
         Answers to show.
     fetched : int
-        Items that are fetched from the index per query and ranked again; no others are considered.
+        Items that are fetched from the index per query and ranked again; no others are considered. Where
+        queries have another width than the items, the index cannot search for them: all items are read.
     text : str, optional
         Column to show.
     """
     repair, store = as_repair(model), as_store(source)
     if (queries is None) == (like is None):
         raise StoreError("give queries (--queries SOURCE) or ids of items to use as queries (--like ID).")
+    if like is not None and repair.is_between_spaces:
+        raise StoreError(
+            f"items of {repair.dimension} columns cannot be queries of a model for those of "
+            f"{repair.query_width}: give queries (--queries SOURCE) instead of ids of items (--like)."
+        )
     chosen = _rows_of(read_queries(queries), rows) if like is None else _items_as_queries(store, like)
     facts, vectors = store.facts(), np.asarray(chosen.vectors, dtype=np.float32)
     check_movable(repair, store, facts, batches=[])
-    check_queries(vectors, facts.dimension, store.name)
+    check_queries_of(repair, vectors, store.name)
     columns = [name for name in (text, repair.label) if name is not None]
+    if repair.is_between_spaces:
+        return _among_all(repair, store, chosen, k, columns, text)
     batches = [
         store.fetch([i for i in row if i is not None], columns)
         for row in store.search(vectors, min(max(fetched, k), facts.count)).tolist()
@@ -107,12 +118,42 @@ def _rows_of(queries: Batch, rows: Sequence[int] | None) -> Batch:
     return Batch(queries.ids[rows], queries.vectors[rows], {})
 
 
+def _among_all(
+    model: Repair, store: Store, queries: Batch, k: int, columns: Sequence[str], text: str | None
+) -> list[Preview]:
+    """Rank all items of a store after the move, batch by batch."""
+    found: list[list[dict[str, Any]]] = [[] for _ in queries.ids]
+    asked = unit(queries.vectors) if model.metric == "cosine" else queries.vectors
+    asked = model.as_queries(asked.astype(np.float32))
+    for batch in store.batches(columns):
+        check_movable(model, store, store.facts(), batches=[batch])
+        moved = model.move_batch(batch)
+        texts = [None] * len(moved) if text is None else batch.columns[text]
+        for place, query in enumerate(asked):
+            distances = _distances(moved, query)
+            near = [i for i in np.argsort(distances, kind="stable")[:k].tolist() if distances[i] < np.inf]
+            ids = batch.ids[near].tolist()
+            more = [
+                {"id": id, "distance": float(distances[i]), "text": texts[i], "was": None}
+                for id, i in zip(ids, near, strict=True)
+            ]
+            found[place] = sorted(found[place] + more, key=lambda item: item["distance"])[:k]
+    return [Preview(name, [], items) for name, items in zip(queries.ids.tolist(), found, strict=True)]
+
+
+# ‖x − z‖; ∞ for an item without a vector
+def _distances(items: np.ndarray, query: np.ndarray) -> np.ndarray:
+    distances = np.linalg.norm(items.astype(np.float64) - query, axis=1)
+    return np.where(np.isnan(distances), np.inf, distances)
+
+
 def _preview(model: Repair, name: Any, query: np.ndarray, batch: Batch, k: int, text: str | None) -> Preview:
     """Rank the items that were fetched for a query, nearest first, before and after the move."""
     stored, moved = batch.vectors, model.move_batch(batch)
     if model.metric == "cosine":
         stored, query = unit(stored), unit(query[None])[0]
-    before, after = (np.linalg.norm(X.astype(np.float64) - query, axis=1) for X in (stored, moved))
+    asked = model.as_queries(query[None])[0]
+    before, after = _distances(stored, query), _distances(moved, asked)
     ids, texts = batch.ids.tolist(), [None] * len(batch.ids) if text is None else batch.columns[text]
 
     def item(i: int, distances: np.ndarray) -> dict[str, Any]:

@@ -24,18 +24,25 @@ def recall(store: Store, queries: np.ndarray, metric: str, rows: Batch | None = 
     return sum(shared) / sum(map(len, truth))
 
 
+def _queries(rows: Batch) -> np.ndarray:
+    """Return the vectors of some rows, as queries."""
+    known = rows.vectors[np.isfinite(rows.vectors).all(axis=1)]
+    return known[np.random.default_rng(0).permutation(len(known))[:QUERIES]]
+
+
 def compare_recall(blue: Store, green: Store) -> list[str]:
     """Return a note where the moved index finds fewer of the true neighbours than the original does."""
     facts = green.facts()
     metric = facts.metric or "l2"
     if facts.index.startswith("exhaustive") or not K < facts.count <= ROWS:
         return []
-    rows = read_rows(blue)
-    queries = rows.vectors[np.isfinite(rows.vectors).all(axis=1)]
+    rows = moved = read_rows(blue)
+    if facts.dimension != rows.vectors.shape[1]:  # no item of blue can be a query of green
+        moved = read_rows(green)
+    queries, moved_queries = _queries(rows), _queries(moved)
     if not len(queries):
         return []
-    queries = queries[np.random.default_rng(0).permutation(len(queries))[:QUERIES]]
-    before, after = recall(blue, queries, metric, rows), recall(green, queries, metric)
+    before, after = recall(blue, queries, metric, rows), recall(green, moved_queries, metric)
     if after >= before - LOST:
         return []
     return [

@@ -8,27 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.inputs import check_choice, check_fraction, label_text
+from ..arrays.inputs import check_choice, label_text
 from ..movers import Mover, Stay
 from ..neighbors.knn import unit
-from ..saving.state import check_array, describe, restore
-from ..saving.untrusted import parse_json
-from ..saving.values import array_of, check_names, plain, plain_array, value_of
+from ..saving.state import describe, restore
+from ..saving.values import check_names, plain
 from ..selection.from_pairs import step_toward
 from ..stores.store import Batch
 from ..support.text import short
+from .item_steps import ItemSteps, packed_ids, steps_of
 from .repair_card import repair_card
 
 METRICS = ("l2", "cosine")  # inner product of unit vectors is cosine
-
-
-@dataclass(frozen=True)
-class ItemSteps:
-    """Steps of items that have training queries: they move further, toward these queries."""
-
-    ids: np.ndarray  # (m,), int64 or texts (object), all different
-    means: np.ndarray  # (m, d), the goal of each: q̄ in `Repair.move`
-    step: float  # from 0 to 1: the share of the way
 
 
 @dataclass
@@ -72,9 +63,39 @@ class Repair:
         return int(self.mover.n_features_in_)
 
     @property
-    def width(self) -> int:
-        """Columns of moved vectors, and of queries."""
+    def query_width(self) -> int:
+        """Columns of queries as they are asked."""
         return self.mover._width
+
+    @property
+    def width(self) -> int:
+        """Columns of moved vectors: as many as queries have, or one more, in which queries get a 0."""
+        return self.query_width
+
+    @property
+    def is_between_spaces(self) -> bool:
+        """Whether items are compared with queries only once they are moved: before, widths differ."""
+        return self.query_width != self.dimension
+
+    @property
+    def query_note(self) -> str | None:
+        """What whoever asks must know where items get another width; None where they keep theirs."""
+        if self.width > self.query_width:
+            return (
+                f"Moved items have one column more, {self.width}: append a 0 to every query of "
+                f"{self.query_width} columns."
+            )
+        if self.is_between_spaces:
+            return (
+                f"Items of {self.dimension} columns become vectors of {self.width}, in the space of the "
+                f"queries: ask with queries of {self.width} columns, as they are."
+            )
+        return None
+
+    def as_queries(self, queries: np.ndarray) -> np.ndarray:
+        """Return queries as moved items are compared with them: with a 0 in the column that was added."""
+        added = self.width - self.query_width
+        return np.pad(queries, ((0, 0), (0, added))) if added else queries
 
     @property
     def moves_nothing(self) -> bool:
@@ -112,12 +133,13 @@ class Repair:
 
     # z' = μ + W (z − μ), or as the mover does;  z'' = (1 − s) z' + s q̄ for an item that has queries
     def move(self, vectors: Any, ids: Sequence[Any] | None = None, labels: Any = None) -> np.ndarray:
-        """Move items; the result has shape (n, d) and the precision of the input (float32 or float64).
+        """Move items; the result has `width` columns and the precision of the input (float32 or float64).
 
         Parameters
         ----------
         vectors : array of shape (n, d)
-            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine.
+            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine; where items get
+            another width, the former become NaN and the latter stay 0.
         ids : sequence of n ids, optional
             Needed where the model has steps of single items.
         labels : sequence of n classes, optional
@@ -129,9 +151,9 @@ class Repair:
         if self.metric == "cosine":
             can_move &= Z.any(axis=1)  # a zero has no direction to move in
         if not can_move.any():
-            return Z.copy()
+            return self._unmoved(Z)
         if not can_move.all():
-            moved, rows = Z.copy(), np.flatnonzero(can_move).tolist()
+            moved, rows = self._unmoved(Z), np.flatnonzero(can_move).tolist()
             moved[can_move] = self.move(Z[can_move], _take(ids, rows), _take(labels, rows))
             return moved
         Z = unit(Z) if self.metric == "cosine" else Z
@@ -170,11 +192,18 @@ class Repair:
         """Move by a mover that needs classes."""
         if labels is None:
             return np.asarray(self.mover.move(Z))  # raises an error that says what is missing
-        known, moved = self.has_class(labels), Z.copy()
+        known, moved = self.has_class(labels), self._unmoved(Z)
         if known.any():
             y = _take(self._as_learned(labels), np.flatnonzero(known).tolist())
             moved[known] = self.mover.move(Z[known], np.array(y))
         return moved
+
+    def _unmoved(self, Z: np.ndarray) -> np.ndarray:
+        """Return items as they are; of another width, only a zero can be kept."""
+        if self.width == Z.shape[1]:
+            return Z.copy()
+        rows = np.where(Z.any(axis=1, keepdims=True), np.nan, 0)
+        return np.broadcast_to(rows, (len(Z), self.width)).astype(Z.dtype)
 
     def _step(self, moved: np.ndarray, steps: ItemSteps, ids: Sequence[Any] | None) -> np.ndarray:
         if ids is None:
@@ -194,7 +223,7 @@ class Repair:
         mover, arrays = describe(self.mover)
         arrays = {f"mover.{name}": array for name, array in arrays.items()}
         if self.steps is not None:
-            arrays |= {"steps.ids": _packed(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
+            arrays |= {"steps.ids": packed_ids(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
         return {
             "class": "Repair",
             "mover": mover,
@@ -222,7 +251,7 @@ class Repair:
         mover = restore(node["mover"], parts["mover"], device)
         if not isinstance(mover, Mover):
             raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
-        steps = _steps_of(node["step"], parts["steps"], mover.n_features_in_)
+        steps = steps_of(node["step"], parts["steps"], mover._width)
         return Repair(mover, node["metric"], node["label"], steps, node["facts"])
 
     def _card(self) -> list[str]:
@@ -244,31 +273,6 @@ def _without_moments(content: Any) -> Any:
         for name, value in content.items()
         if not any(word in name for word in ("moments", "mean_weight_"))
     }
-
-
-def _packed(ids: Any) -> np.ndarray:
-    """Return ids, of which there may be millions, as the bytes of a JSON text."""
-    ids = np.asarray(ids)
-    is_text = ids.dtype.kind in "UO" and all(isinstance(value, str) for value in ids.tolist())
-    if not is_text and not np.can_cast(ids.dtype, np.int64):
-        raise TypeError(f"ids are whole numbers of 64 bits or texts; got {short(ids)}.")
-    text = json.dumps(plain_array(ids.astype(object if is_text else np.int64)))
-    return np.frombuffer(text.encode(), dtype=np.uint8)
-
-
-def _steps_of(step: Any, arrays: dict[str, np.ndarray], d: int) -> ItemSteps | None:
-    """Return the steps that were saved; ValueError for invalid ones."""
-    check_names(arrays, () if step is None else ("ids", "means"), "the arrays of steps")
-    if step is None:
-        return None
-    step = value_of(step)
-    check_fraction("step", step)
-    check_array("steps.means", arrays["means"], "nd", {"d": d})
-    check_array("steps.ids", arrays["ids"], "b", {}, ["bytes"])
-    ids = array_of(parse_json(arrays["ids"].tobytes()), "ids of steps", ("int64", "object"))
-    if not len(set(ids.tolist())) == len(ids) == len(arrays["means"]):
-        raise ValueError("ids of steps are not all different, one for each of their means.")
-    return ItemSteps(ids, arrays["means"], step)
 
 
 def _plain_facts(value: Any, where: str = "facts") -> Any:

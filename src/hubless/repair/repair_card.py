@@ -51,5 +51,6 @@ def _use_repair(model: Any) -> str:
         f"stored = model.move({', '.join(arguments)})  # items, one a row",
     )
     label = f" Its classes are in the column {escape(model.label)}." if model.label is not None else ""
-    purpose = f"It moves the items of an index by {model.metric}; queries stay as they are."
-    return f"{purpose}{lengths}{label}\n\n{code}"
+    purpose = f"It moves the items of an index by {model.metric}"
+    queries = f". {model.query_note}" if model.query_note else "; queries stay as they are."
+    return f"{purpose}{queries}{lengths}{label}\n\n{code}"

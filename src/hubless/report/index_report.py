@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..evaluation import Evaluation
 from ..repair.evaluate import AnsweredQueries, Truth, answer_index, try_index
 from ..repair.index_items import Source, as_store, moved_name, text_column
+from ..repair.repair import Repair
 from ..selection.candidates import name
 from ..stores.store import Store, StoreError
 from .atlas import check_atlas
@@ -92,6 +93,8 @@ def report_index(
     """
     drawing, truth = Drawing(layout, max_points, random_state), Truth(labels, pairs, query_labels, k)
     store, query_store = as_store(source), None if queries is None else as_store(queries)
+    if query_store is not None:
+        _check_one_space(store, query_store)
     item_text, query_text = text_column(store, text), _query_text(query_store or store, text, query_text)
     shown = [column for column in (item_text, image) if column is not None]
     if model is None:
@@ -122,6 +125,17 @@ def report_index(
     )
     folder = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     return make_report(answered.evaluation, captions, _describe(answered, names, folder), drawing)
+
+
+def _check_one_space(store: Store, queries: Store) -> None:
+    """Refuse queries of another width than the items: a page compares answers before and after."""
+    d, e = store.facts().dimension, queries.facts().dimension
+    if d != e:
+        raise StoreError(
+            f"a page compares answers before and after the move, and queries of {e} columns have no answers "
+            f"before it among the items of {store.name}, of {d}. `hubless fit --pairs` learns to move the "
+            "items into the space of the queries, and `hubless evaluate` gives the figures after that."
+        )
 
 
 def write_index_report(
@@ -187,14 +201,12 @@ def _describe(answered: AnsweredQueries, names: Named, folder: str | None) -> Mo
         str(learned.get("mover") or name(model.mover)),
         matrix_of(model.mover),
         choice,
-        _apply(evaluation, learned, names, folder),
+        _apply(evaluation, model, names, folder),
         _provenance(answered, names),
     )
 
 
-def _apply(
-    evaluation: Evaluation, learned: dict[str, Any], names: Named, folder: str | None
-) -> dict[str, Any]:
+def _apply(evaluation: Evaluation, repair: Repair, names: Named, folder: str | None) -> dict[str, Any]:
     """Return the commands that build, switch and switch back; none where moving does harm."""
     if evaluation.answers.metric == "ip":
         return {"words": f"Do not move these items as they are. {UNIT_FIRST}"}
@@ -207,12 +219,13 @@ def _apply(
         "Switch from the original to the moved index": f"promote {source} {moved}",
     }
     if folder is None:
-        truth = ["--labels", str(learned.get("column"))]
+        truth = ["--labels", str(repair.learned.get("column"))]
         if names.pairs:
             truth = ["--pairs", names.pairs, "--queries", str(names.queries), *names.query_options]
         steps = {"Learn from all items": f"fit {source} {shlex.join(truth)} -o {model}", **steps}
+    queries = repair.query_note or "Queries are unchanged."
     return {
-        "words": "Queries are unchanged, and the original index serves until you switch.",
+        "words": f"{queries} The original index serves until you switch.",
         "steps": [step(title, f"hubless {command}", "sh") for title, command in steps.items()],
         "undo": [step("Serve the original again", f"hubless rollback {source}", "sh")],
     }

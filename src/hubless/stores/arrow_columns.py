@@ -67,6 +67,13 @@ def _matrix(chunk: Any, dimension: int, name: str) -> np.ndarray:
     return matrix
 
 
+def with_width(field: Any, width: int) -> Any:
+    """Return the field of a column of vectors for vectors of another width; lists of any size stay."""
+    if not hasattr(field.type, "list_size"):
+        return field
+    return field.with_type(need("pyarrow", "files").list_(field.type.value_field, width))
+
+
 def as_column(moved: np.ndarray, kind: Any) -> Any:
     """Return a matrix as a column of the type that the original has; rows of NaN are nulls."""
     pa = need("pyarrow", "files")

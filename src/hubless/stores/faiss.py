@@ -61,8 +61,10 @@ class FaissIndex(FileStore):
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         faiss, kept = need("faiss", "faiss"), []
+        width = self.build_mark.width or blue.facts().dimension
+        _check_width(faiss, blue, width)
         yield lambda batch, moved: kept.append(np.asarray(moved, dtype=np.float32))
-        moved = np.concatenate(kept) if kept else np.empty((0, blue.facts().dimension), np.float32)
+        moved = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
         built = _like(faiss, blue._index, moved, blue._numbers)
         part.write_bytes(faiss.serialize_index(built))  # write_index would not say that a disk is full
 
@@ -103,16 +105,29 @@ def _content(faiss: Any, index: Any) -> tuple[np.ndarray, np.ndarray]:
         ) from error
 
 
+def _check_width(faiss: Any, store: FaissIndex, width: int) -> None:
+    """Refuse an index that cannot be built again for vectors of another width."""
+    index, _ = _unwrapped(faiss, store._index)
+    if width == index.d or not isinstance(index, faiss.IndexIVFFlat):
+        return
+    quantizer = faiss.downcast_index(index.quantizer)
+    if not isinstance(quantizer, faiss.IndexFlat):
+        raise StoreError(
+            f"moved vectors have {width} columns, and {store.name} finds its lists by an index that hubless "
+            f"cannot build for them, {type(quantizer).__name__}. Give an IVF index with a flat quantizer."
+        )
+
+
 def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any:
     """Return an index of the same kind and settings that holds other vectors."""
     old, id_map = _unwrapped(faiss, index)
     if isinstance(old, faiss.IndexHNSWFlat):
-        new = faiss.IndexHNSWFlat(old.d, old.hnsw.nb_neighbors(1), old.metric_type)
+        new = faiss.IndexHNSWFlat(moved.shape[1], old.hnsw.nb_neighbors(1), old.metric_type)
         new.hnsw.efConstruction, new.hnsw.efSearch = old.hnsw.efConstruction, old.hnsw.efSearch
     elif isinstance(old, faiss.IndexIVFFlat):
         new = _ivf_like(faiss, old, moved)
     else:
-        new = faiss.IndexFlat(old.d, old.metric_type)
+        new = faiss.IndexFlat(moved.shape[1], old.metric_type)
     if id_map is not None:
         new = (faiss.IndexIDMap2 if isinstance(index, faiss.IndexIDMap2) else faiss.IndexIDMap)(new)
         new.add_with_ids(moved, numbers)
@@ -124,12 +139,18 @@ def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any
 
 
 def _ivf_like(faiss: Any, old: Any, moved: np.ndarray) -> Any:
-    """Return an empty IVF index: trained again; with few vectors or another quantizer, as the old one was."""
-    if len(moved) < old.nlist or not isinstance(faiss.downcast_index(old.quantizer), faiss.IndexFlat):
+    """Return an empty IVF index: trained again; with few vectors or another quantizer, as the old one was.
+
+    For few vectors of another width it has fewer lists: none of the old ones can be used.
+    """
+    (n, d), n_lists = moved.shape, old.nlist
+    if d != old.d:
+        moved, n_lists = moved if n else np.zeros((1, d), np.float32), max(1, min(n, n_lists))
+    elif n < n_lists or not isinstance(faiss.downcast_index(old.quantizer), faiss.IndexFlat):
         new = faiss.clone_index(old)
         new.reset()
         return new
-    new = faiss.index_factory(old.d, f"IVF{old.nlist},Flat", old.metric_type)
+    new = faiss.index_factory(d, f"IVF{n_lists},Flat", old.metric_type)
     new.nprobe = old.nprobe
     new.cp.min_points_per_centroid = 1  # few vectors are the user's choice: no warning
     new.train(moved)

@@ -83,10 +83,12 @@ class Mark:
     done: bool  # whether all rows are written and the index is built
     original: str | None = None  # where the original is kept, once promoted
     changed: bool = False  # whether others wrote to it since, where that can be known
+    width: int | None = None  # columns of its vectors, where those of the source have another number
 
     def to_json(self) -> str:
         """Return the mark as a text."""
-        return json.dumps({"hubless": 1, **asdict(self)}, sort_keys=True)
+        values = {name: value for name, value in asdict(self).items() if name != "width" or value is not None}
+        return json.dumps({"hubless": 1, **values}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | bytes | None) -> Self | None:
@@ -98,8 +100,9 @@ class Mark:
             mark = cls(**values)
         except (TypeError, ValueError, RecursionError):
             return None
-        texts = {**values, "done": "", "changed": "", "original": mark.original or ""}
-        return mark if all(isinstance(text, str) for text in texts.values()) else None
+        texts = {**values, "done": "", "changed": "", "original": mark.original or "", "width": ""}
+        is_valid = mark.width is None or (type(mark.width) is int and mark.width > 0)
+        return mark if is_valid and all(isinstance(text, str) for text in texts.values()) else None
 
 
 def tolerance(dtype: str) -> float:
@@ -239,7 +242,10 @@ class Store(ABC):
         return bool(mark.source == blue.name)
 
     def create(self, blue: Any, mark: Mark) -> None:
-        """Create green, empty, with the columns of blue and with the mark, in one step."""
+        """Create green, empty, with the columns of blue and with the mark, in one step.
+
+        Its vectors have `mark.width` columns; as many as those of blue where that is None.
+        """
         raise NotImplementedError
 
     def set_mark(self, mark: Mark) -> None:

@@ -120,7 +120,7 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int
     if isinstance(blue, Parts):
         tasks = _parts(model, on_workers, blue, half, green.build_mark)
     elif isinstance(blue, NpyFile):
-        tasks = _rows(on_workers, blue, path)
+        tasks = _rows(on_workers, blue, path, green.build_mark.width)
     else:
         raise StoreError(
             f"{blue.name} cannot be written by many workers: give .npy or a folder of parts, or leave out "
@@ -151,12 +151,12 @@ def _parts(model: Any, shared: Any, blue: Parts, half: Path, mark: Any) -> list[
     ]
 
 
-def _rows(shared: Any, blue: NpyFile, path: Path) -> list[Any]:
+def _rows(shared: Any, blue: NpyFile, path: Path, width: int | None) -> list[Any]:
     """Return tasks that write the moved rows of a matrix, and create its file."""
     facts = blue.facts()
-    row = facts.dimension * np.dtype(facts.dtype).itemsize
+    row = (width or facts.dimension) * np.dtype(facts.dtype).itemsize
     with path.open("wb") as file:
-        blue.write_head(file)
+        blue.write_head(file, width)
         first = file.tell()
         file.truncate(first + facts.count * row)
     place, size, move = Place.of(blue), max(1, BLOCK // row), need("dask", "dask").delayed(move_rows)
@@ -192,7 +192,7 @@ def move_rows(model: Any, place: Place, path: str, first: int, start: int, last:
     batch = Batch(store.all_ids[start:last], *store.read_span(start, last, model.columns))
     moved = np.ascontiguousarray(model.move_batch(batch), dtype=facts.dtype)
     with open(path, "r+b") as file:
-        file.seek(first + start * facts.dimension * moved.itemsize)
+        file.seek(first + start * moved.shape[1] * moved.itemsize)
         file.write(moved.data)
         file.flush()
         os.fsync(file.fileno())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...support.imports import need
-from ..arrow_columns import as_column, as_list, as_matrix, holds_texts, vector_column
+from ..arrow_columns import as_column, as_list, as_matrix, holds_texts, vector_column, with_width
 from ..checks import as_float, check_columns
 from ..store import ROWS, Batch, Columns, Facts, Mark, StoreError
 from .file_rows import FileRows, Reader, Where, numbers_of
@@ -141,7 +141,9 @@ class ArrowFile(FileStore):
         pa, _ = need("pyarrow", "files"), blue.facts()  # opens the file
         stream, column = blue._stream(None, ROWS), blue._column
         ahead = blue._table.schema.empty_table()  # rows that were read and not yet written
-        schema = marked(blue._table.schema, self.build_mark)
+        schema, place = marked(blue._table.schema, self.build_mark), blue._table.schema.names.index(column)
+        if self.build_mark.width is not None:
+            schema = schema.set(place, with_width(schema.field(column), self.build_mark.width))
         with open(part, "wb") as file, _sink(file, schema, part) as sink:
 
             def append(batch: Batch, moved: np.ndarray) -> None:
@@ -150,7 +152,7 @@ class ArrowFile(FileStore):
                     ahead = pa.concat_tables([ahead, pa.Table.from_batches([next(stream)], ahead.schema)])
                 rows, ahead = ahead.slice(0, len(moved)), ahead.slice(len(moved))
                 field = schema.field(column)
-                rows = rows.set_column(schema.names.index(column), field, as_column(moved, field.type))
+                rows = rows.set_column(place, field, as_column(moved, field.type))
                 sink.write_table(rows.replace_schema_metadata(schema.metadata))
 
             yield append

@@ -60,16 +60,16 @@ class NpyFile(FileStore):
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         dtype = np.dtype(blue.facts().dtype)
         with part.open("wb") as file:  # not mapped: a full disk is then an error, not the end of the process
-            blue.write_head(file)
+            blue.write_head(file, self.build_mark.width)
             yield lambda batch, moved: file.write(np.ascontiguousarray(moved, dtype).data)
 
-    def write_head(self, file: Any) -> None:
-        """Write the header of a file with as many such rows."""
+    def write_head(self, file: Any, width: int | None = None) -> None:
+        """Write the header of a file with as many such rows, or rows of another width."""
         facts = self.facts()
         head = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(facts.dtype)),
             "fortran_order": False,
-            "shape": (facts.count, facts.dimension),
+            "shape": (facts.count, width or facts.dimension),
         }
         np.lib.format.write_array_header_1_0(file, head)
 
@@ -102,7 +102,8 @@ class NpzFile(FileStore):
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         facts, kept = blue.facts(), []
         yield lambda batch, moved: kept.append(moved.astype(facts.dtype))
-        vectors = np.concatenate(kept) if kept else np.empty((0, facts.dimension), facts.dtype)
+        shape = (0, self.build_mark.width or facts.dimension)
+        vectors = np.concatenate(kept) if kept else np.empty(shape, facts.dtype)
         with part.open("wb") as file:
             arrays: dict[str, Any] = {blue._key: vectors, **blue._others}
             np.savez(file, **arrays)
@@ -145,7 +146,8 @@ class Hdf5File(FileStore):
             new.attrs.update({**old.attrs, "hubless": self.build_mark.to_json()})
             for name in set(old) - {blue._key, "neighbors", "distances"}:
                 old.copy(name, new)
-            vectors = new.create_dataset(blue._key, (facts.count, facts.dimension), facts.dtype)
+            shape = (facts.count, self.build_mark.width or facts.dimension)
+            vectors = new.create_dataset(blue._key, shape, facts.dtype)
             place = 0
 
             def append(batch: Batch, moved: np.ndarray) -> None:

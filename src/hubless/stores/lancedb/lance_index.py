@@ -35,12 +35,15 @@ def build(table: Any, source: Any) -> None:
         if mine is not None and mine.index_type == index.index_type and not mine.num_unindexed_rows:
             continue
         with committing(f"building the index {index.name!r}"):
-            config = index_settings(source, index)
+            config = index_settings(source, index, table.schema)
             table.create_index(index.columns[0], config=config, name=index.name, replace=True)
 
 
-def index_settings(table: Any, index: Any) -> Any:
-    """Return the settings of an index, as far as LanceDB reports them; StoreError for an unknown kind."""
+def index_settings(table: Any, index: Any, schema: Any = None) -> Any:
+    """Return the settings of an index, as far as LanceDB reports them; StoreError for an unknown kind.
+
+    `schema` is that of the table which gets such an index, by default of this one: the width may differ.
+    """
     kind = getattr(need("lancedb.index", "lancedb"), index.index_type, None)
     if kind is None or len(index.columns) != 1:
         raise StoreError(
@@ -54,6 +57,9 @@ def index_settings(table: Any, index: Any) -> Any:
     if index.index_type.startswith("Ivf"):
         options["distance_type"] = table.index_stats(index.name).distance_type
         options["num_partitions"] = partitions(table, index.columns[0])
+        width = (schema or table.schema).field(index.columns[0]).type.list_size
+        if width % (options.get("num_sub_vectors") or 1):
+            del options["num_sub_vectors"]  # they would have no equal sizes: LanceDB chooses another number
     known = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in options.items() if name in known})
 

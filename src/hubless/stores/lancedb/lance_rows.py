@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...support.imports import need
-from ..arrow_columns import as_column
+from ..arrow_columns import as_column, with_width
 from ..store import Mark, StoreError
 
 MARK, METRIC = b"hubless", b"hubless:metric"  # metadata of the vector column
@@ -70,7 +70,7 @@ def ids_of(column: Any) -> np.ndarray:
 
 def with_vectors(rows: Any, name: str, X: np.ndarray) -> Any:
     """Return Arrow rows with other vectors, in the type of the column; null for a row with NaN."""
-    field = rows.schema.field(name)
+    field = with_width(rows.schema.field(name), X.shape[1])
     X = np.where(np.isnan(X).any(axis=1, keepdims=True), np.nan, X)
     return rows.set_column(rows.schema.get_field_index(name), field, as_column(X, field.type))
 
@@ -84,8 +84,8 @@ def equal(column: Any, other: Any) -> np.ndarray:
 
 
 def marked(schema: Any, vector: str, mark: Mark, metric: str) -> Any:
-    """Return a schema whose vector column carries a mark."""
-    field = schema.field(vector)
+    """Return a schema whose vector column carries a mark, and has the width that the mark says."""
+    field = schema.field(vector) if mark.width is None else with_width(schema.field(vector), mark.width)
     metadata = {**(field.metadata or {}), MARK: mark.to_json().encode(), METRIC: metric.encode()}
     return schema.set(schema.get_field_index(vector), field.with_metadata(metadata))
 

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -190,13 +190,13 @@ class LanceTable(Database):
         lance_rows.check_copyable(blue.name, source, id)
         for index in source.list_indices():
             index_settings(source, index)  # an unknown kind is refused now, not only in `finish`
+        schema = partial(marked, lance_rows.keyed(source.schema, id), vector, mark, blue._metric(source))
         if not self.exists():
-            schema = marked(lance_rows.keyed(source.schema, id), vector, mark, blue._metric(source))
             with suppress(ValueError):  # another was faster, or the name is invalid: both are seen below
-                self._database.create_table(self.table, schema=schema)
+                self._database.create_table(self.table, schema=schema())
         green = self._open_to_write()
         self.check_resumable(blue, mark)
-        types = [{field.name: str(field.type) for field in table.schema} for table in (green, source)]
+        types = [{field.name: str(field.type) for field in columns} for columns in (green.schema, schema())]
         if types[0] != types[1]:
             raise StoreError(
                 f"{blue.name} and {self.name} have different columns now. Drop {self.table} and apply again."

@@ -5,6 +5,7 @@ names of indexes and sequences, the next number of an identity column. Where som
 original, the table is refused.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,12 @@ from .pg_catalog import (
     read_catalog,
     shown,
 )
+from .pg_rows import form_of
+
+# Columns of a vector, at most: in a table, and in an HNSW or IVFFlat index by the type that it compares.
+MAX_STORED, MAX_INDEXED = 16_000, {"vector": 2000, "halfvec": 4000}
+
+WIDTH = r"\b(?:vector|halfvec|bit)\(\d+\)"  # of a type, in an expression
 
 # What would stay with the original when tables are renamed → a query for its names.
 TIES = {
@@ -96,31 +103,52 @@ def check_switchable(table: Table) -> None:
         )
 
 
-def check_same_columns(one: Table, other: Table, advice: str) -> None:
-    """Refuse two tables whose columns or checks differ."""
-    if _definition(one) != _definition(other):
+def check_indexable(table: Table, width: int | None) -> None:
+    """Refuse a width that pgvector cannot store, or index as this table is indexed."""
+    indexed = (MAX_INDEXED.get(index.operand, MAX_STORED) for index in table.vector_indexes)
+    most = min([MAX_STORED, *indexed])
+    if width is not None and width > most:
+        raise StoreError(
+            f"moved vectors have {width} columns, and pgvector takes at most {most} with the indexes of "
+            f"{shown(table.path)}: {MAX_STORED} in a table, {MAX_INDEXED['vector']} in an index of vector, "
+            f"{MAX_INDEXED['halfvec']} in one of halfvec. Drop the index, or index them as halfvec."
+        )
+
+
+def check_same_columns(one: Table, other: Table, advice: str, width: int | None = None) -> None:
+    """Refuse two tables whose columns or checks differ; with `width`, vectors may differ in theirs."""
+    if _definition(one, width) != _definition(other, width):
         raise StoreError(
             f"the columns or checks of {shown(one.path)} or {shown(other.path)} changed since one was made "
             f"from the other. {advice}"
         )
 
 
-def _definition(table: Table) -> list[Any]:
+def _definition(table: Table, width: int | None) -> list[Any]:
     checks = table.connection.execute(
         "SELECT conname, regexp_replace(pg_get_constraintdef(oid), ' NOT VALID$', '') FROM pg_constraint "
         "WHERE conrelid = %s AND contype = 'c' ORDER BY conname",
         [table.oid],
     )
-    return [*(column._replace(number=0, comment=None) for column in table.columns), *checks]
+    columns = [column._replace(number=0, comment=None) for column in table.columns]
+    if width is not None:
+        columns[table.columns.index(table.vector)] = table.vector._replace(number=0, comment=None, modifier=0)
+    return [*columns, *checks]
 
 
-def make_twin(blue: Table, path: Path) -> Table:
-    """Create an empty table like blue, with its owner and privileges; of its indexes only that of the ids."""
+def make_twin(blue: Table, path: Path, width: int | None = None) -> Table:
+    """Create an empty table like blue, with its owner and privileges; of its indexes only that of the ids.
+
+    Its vectors have the given width; as many columns as those of blue where it is None.
+    """
     options, comment = blue.connection.execute(
         "SELECT coalesce(reloptions, '{}'), obj_description(oid, 'pg_class') FROM pg_class WHERE oid = %s",
         [blue.oid],
     ).fetchone()
     blue.run("CREATE TABLE {twin} (LIKE {table} INCLUDING ALL EXCLUDING INDEXES)", twin=path)
+    if width is not None and blue.vector.modifier > 0:
+        change = "ALTER TABLE {twin} ALTER COLUMN {vector} TYPE {vector_type}({width})"
+        blue.run(change, twin=path, width=width)
     twin = read_catalog(blue.connection, path, blue.id.name, blue.vector.name)
     for key, _, value in (option.partition("=") for option in options):  # storage, such as fillfactor=70
         twin.run("ALTER TABLE {table} SET ({key} = {value})", key=key, value=literal(value))
@@ -145,7 +173,17 @@ def set_mark(table: Table, mark: PgMark) -> None:
 def missing_indexes(blue: Table, green: Table) -> list[Index]:
     """Return the indexes of blue that green does not have."""
     built = {(index.start, index.rest) for index in green.indexes}
-    return [index for index in blue.indexes if (index.start, index.rest) not in built]
+    wanted = [index_for(green, index, blue) for index in blue.indexes]
+    return [index for index in wanted if (index.start, index.rest) not in built]
+
+
+def index_for(table: Table, index: Index, source: Table) -> Index:
+    """Return an index of `source` as a table whose vectors may have another width must have it."""
+    # of an expression such as (embedding::halfvec(384)) or (binary_quantize(embedding)::bit(384))
+    if source.vector.number not in index.numbers or not re.search(WIDTH, index.rest):
+        return index
+    old, new = (form_of(one)["numbers"].shape[0] for one in (source, table))
+    return index._replace(rest=re.sub(WIDTH, lambda found: found[0].replace(str(old), str(new)), index.rest))
 
 
 def drop_unique_indexes(green: Table) -> None:
@@ -195,8 +233,12 @@ def free_table_name(connection: Any, schema: str, wanted: str) -> str:
         number += 1
 
 
-def switch(out: Table, wanted: str, into: Table, advice: str) -> tuple[Path, list[str]]:
+def switch(
+    out: Table, wanted: str, into: Table, advice: str, width: int | None = None
+) -> tuple[Path, list[str]]:
     """Give `into` the name of `out`, and `out` the wanted name, or one like it.
+
+    `width` is that of moved vectors, where the original ones have another.
 
     Returns
     -------
@@ -204,7 +246,7 @@ def switch(out: Table, wanted: str, into: Table, advice: str) -> tuple[Path, lis
     unchecked : foreign keys that are to be validated
     """
     check_switchable(out)
-    check_same_columns(out, into, advice)
+    check_same_columns(out, into, advice, width)
     schema, served = out.path
     kept = free_table_name(out.connection, schema, wanted)
     unchecked = _move_foreign_keys(out, into)
@@ -212,8 +254,9 @@ def switch(out: Table, wanted: str, into: Table, advice: str) -> tuple[Path, lis
     _pass_on_sequences(out, into)
     twins = {(index.start, index.rest): index.name for index in into.indexes}
     for index in out.indexes:
-        if (index.start, index.rest) in twins:
-            _swap_names(out.connection, schema, index.name, twins[index.start, index.rest])
+        alike = index_for(into, index, out)
+        if (alike.start, alike.rest) in twins:
+            _swap_names(out.connection, schema, index.name, twins[alike.start, alike.rest])
     _rename(out.connection, out.path, kept)
     _rename(out.connection, into.path, served)
     return (schema, kept), unchecked

@@ -150,13 +150,14 @@ class PgTable(Database):
             raise StoreError(f"{self.name} must be in the schema of {blue.name}: a switch renames tables.")
         with blue._opened() as source:
             pg_switch.check_switchable(source)
+            pg_switch.check_indexable(source, mark.width)
             if oid_of(source.connection, self._path) is None:
-                green = pg_switch.make_twin(source, self._path)
+                green = pg_switch.make_twin(source, self._path, mark.width)
             else:
                 self.check_resumable(blue, mark)
                 green = self._read_catalog(source.connection)
                 self._check_unchanged(green)
-                pg_switch.check_same_columns(source, green, REMAKE)
+                pg_switch.check_same_columns(source, green, REMAKE, mark.width)
                 pg_switch.drop_unique_indexes(green)
             set_mark(green, PgMark(**vars(mark), former=self._path[1]))
 
@@ -208,7 +209,7 @@ class PgTable(Database):
             mark, lacks = self._mark(moved), pg_switch.missing_indexes(blue, moved)
             if mark is None or lacks or mark.state != pg_rows.state(blue):
                 raise changed_since(self.name, green.name)
-            kept, unchecked = pg_switch.switch(blue, f"{self._path[1]}_original", moved, REMAKE)
+            kept, unchecked = pg_switch.switch(blue, f"{self._path[1]}_original", moved, REMAKE, mark.width)
             set_mark(replace(moved, path=self._path), replace(mark, original=shown(kept)))
         self._validate(unchecked)
         return shown(kept)
@@ -219,7 +220,8 @@ class PgTable(Database):
             mark = self._mark(moved)
             if mark is None or mark.original != shown(original._path):
                 raise StoreError(f"{self.name} was switched by another process just now: check its status.")
-            kept, unchecked = pg_switch.switch(moved, mark.former, blue, "Make them alike first.")
+            advice = "Make them alike first."
+            kept, unchecked = pg_switch.switch(moved, mark.former, blue, advice, mark.width)
             set_mark(replace(moved, path=kept), replace(mark, original=None, former=kept[1]))
         self._validate(unchecked)
         return shown(kept)

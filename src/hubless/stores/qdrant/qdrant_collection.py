@@ -115,8 +115,11 @@ class QdrantCollection(PointStore, Database):
             raise StoreError(
                 f"{blue.name} is sharded by custom keys, which Qdrant does not report: it cannot be copied."
             )
+        settings = _settings(info.config)
+        if mark.width is not None:
+            settings["vectors_config"] = _widened(info.config.params.vectors, blue._layout().name, mark.width)
         metadata = {**(info.config.metadata or {}), KEY: mark.to_json()}
-        self._call("create_collection", self.table, metadata=metadata, **_settings(info.config))
+        self._call("create_collection", self.table, metadata=metadata, **settings)
 
     def _upsert(self, points: list[Point]) -> None:
         struct = need("qdrant_client.models", "qdrant").PointStruct
@@ -210,6 +213,13 @@ def _settings(config: Any) -> dict[str, Any]:
     copies = "shard_number replication_factor write_consistency_factor on_disk_payload payload id_tracker"
     settings |= {name: getattr(params, name, None) for name in copies.split()}
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _widened(vectors: Any, name: str, width: int) -> Any:
+    """Return the settings of vectors, of which one, "" where it has no name, gets another size."""
+    if not isinstance(vectors, dict):
+        return vectors.model_copy(update={"size": width})
+    return {**vectors, name: vectors[name].model_copy(update={"size": width})}
 
 
 def _as(kind: Any, settings: Any) -> Any:

@@ -7,7 +7,6 @@ serves it must close it before it is moved, and open it again afterwards.
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -124,8 +123,11 @@ class QdrantEdge(PointStore):
         """Create an empty shard, which is a folder with settings."""
         if self.path.exists():
             self.check_resumable(blue, mark)  # which refuses it: it is not a shard
+        settings = blue._settings()
+        if mark.width is not None:
+            settings["vectors"][blue._layout().name]["size"] = mark.width
         with new_folder(self.path) as part:
-            shutil.copyfile(blue.path / SETTINGS, part / SETTINGS)
+            (part / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
             (part / MARK).write_text(mark.to_json(), encoding="utf-8")
 
     def _upsert(self, points: list[Point]) -> None:
