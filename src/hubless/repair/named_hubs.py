@@ -58,8 +58,8 @@ def reason(judged: JudgedHubs, place: int) -> str:
     if judged.lengths is not None and judged.lengths[place] > -SUSPICIOUS:
         return f"its vector is far longer than usual, by {judged.lengths[place]:.1f} robust deviations"
     return (
-        f"its distance from the middle of its {width[place]} nearest queries is {own:.2f} of theirs "
-        f"(median of the items: {others:.2f})"
+        f"it is {own:.2f} as far from the middle of its {width[place]} nearest queries as they are "
+        f"(usual here: {others:.2f})"
     )
 
 
@@ -81,6 +81,7 @@ def hub_lines(hubs: Iterable[dict[str, Any]]) -> Iterable[str]:
     for hub in hubs:
         yield f"  {hub['occurrence']:>7,} ×  {hub['id']}  {str(hub.get('text') or '')[:WIDTH]}"
         if "kind" in hub:
-            yield f"             {hub['kind']}, {hub['share']:.1%} of the queries: {hub['why']}"
+            looks = "suspicious" if hub["kind"] == "suspicious" else "looks natural"
+            yield f"             {looks}, {hub['share']:.1%} of the queries: {hub['why']}"
         for query in hub.get("captured", ())[: EXAMPLES if hub.get("kind") == "suspicious" else 1]:
             yield f"             answers {query['id']}  {str(query.get('text') or '')[:WIDTH]}"
