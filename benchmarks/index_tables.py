@@ -6,6 +6,7 @@ from statistics import fmean, median
 from typing import Any
 
 from .markdown import grid, shown
+from .planted_page import tables as planted_tables
 from .rivals import NONE, OURS
 
 PARTS = ("all", "seen", "unseen")
@@ -139,5 +140,6 @@ def _seconds(seconds: list[float]) -> str:
 SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "pairs": _pair_tables,
     "labels": _label_tables,
+    "planted": planted_tables,
     "stores": _store_tables,
 }

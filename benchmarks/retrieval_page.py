@@ -7,7 +7,7 @@ from typing import Any
 
 from hubless.paper.raw import write_files
 
-from . import index_tables
+from . import index_tables, planted_page
 from .index_tables import PARTS, figure, measured, score, side, skewness, spread
 from .markdown import machines, sections, shown
 from .record import DOCS, RawFile
@@ -32,12 +32,13 @@ OPENING = """\
 What `hubless fit` does to an index, beside other ways to do it, and how long each store takes. Every \
 figure is made from the raw results in `benchmarks/results/index`, which one command measures again:
 
-    python -m benchmarks retrieval        # measures, with SciFact and banking77 under HUBLESS_DATA
+    python -m benchmarks retrieval        # measures, with the data under HUBLESS_DATA
     python -m benchmarks retrieval-page   # makes this page
 """
 TITLES = {
     "pairs": "From pairs of queries and documents: SciFact",
     "labels": "From labels: banking77",
+    "planted": "Planted hubs: SciFact",
     "stores": "Stores",
 }
 PAIRS = """\
@@ -181,5 +182,6 @@ def write(raw: Mapping[str, RawFile], docs: Path = DOCS) -> list[Path]:
 SECTIONS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "pairs": _pairs,
     "labels": _labels,
+    "planted": planted_page.section,
     "stores": _stores,
 }

@@ -492,3 +492,29 @@ def handicapped_without_column(X, y, movers, sample_weight=None, later=None):
         return onto_direction(*learned_from, n, mu)
     bias = [-0.7 * min(near_spread(z, X, 3), cap) for z in later[0]]
     return onto_direction(later[0], bias, n, mu, learned_from)
+
+
+def chance_of_occurrence(least, n_queries, n_objects, k):
+    """Sum the probabilities of a binomial, each by its definition, in whole numbers until the end."""
+    ways = [
+        math.comb(n_queries, j) * k**j * (n_objects - k) ** (n_queries - j)
+        for j in range(max(0, least), n_queries + 1)
+    ]
+    return sum(ways) / n_objects**n_queries
+
+
+def apartness(X, queries, n_nearest, by_direction):
+    """‖z − c‖² / median ‖q − c‖² over the nearest queries of each item."""
+    _, found = nearest(X, queries, n_nearest)
+    values = []
+    for x, near in zip(plain(X), found, strict=True):
+        asked = [plain(queries[q]) for q in near]
+        middle = [mean(column) for column in zip(*asked, strict=True)]
+        if by_direction:
+            length = math.sqrt(math.fsum(number**2 for number in middle))
+            middle = [number / length for number in middle]
+        theirs = sorted(list_distance(q, middle) ** 2 for q in asked)
+        half = len(theirs) // 2
+        median = theirs[half] if len(theirs) % 2 else (theirs[half - 1] + theirs[half]) / 2
+        values.append(list_distance(x, middle) ** 2 / median)
+    return np.array(values)

@@ -25,6 +25,7 @@ ROOMS = (
     "moments",
     "solve",
     "hubness",
+    "chance",
     "retrieval",
     "theory",
     "evaluation",

@@ -275,7 +275,7 @@ def test_retrieval_is_one_command(monkeypatch, tmp_path):
     ran = []
     monkeypatch.setattr(subprocess, "run", lambda command: ran.append(command) or _Done())
     assert main(["retrieval", "--quick", "--out", str(tmp_path)]) == 0
-    assert [command[3] for command in ran] == ["pairs", "labels", "stores"]
+    assert [command[3] for command in ran] == ["pairs", "labels", "planted", "stores"]
     assert all(command[4:] == ["--limit", "600", "--out", str(tmp_path), "--quick"] for command in ran)
     assert main(["retrieval"]) == 0
     assert ran[-1][-1] == str(ROOT / "benchmarks" / "results" / "index")
@@ -289,7 +289,7 @@ class _Done:
 def test_a_quick_look_makes_a_page_too(quick, tmp_path, capsys):
     assert main(["retrieval-page", "--out", str(quick), "--docs", str(tmp_path)]) == 0
     page = (tmp_path / "index-results.md").read_text()
-    assert page.count("quick look") == 3
+    assert page.count("quick look") == 4
     assert capsys.readouterr().out.split() == [str(tmp_path / "index-results.md")]
 
 
@@ -308,7 +308,7 @@ def test_page_needs_raw_results(tmp_path, capsys):
 
 def test_parts_that_were_not_measured_are_missing(quick_labels):
     page = retrieval_page.markdown(record.read(quick_labels))
-    assert page.count("Not measured yet.") == 2
+    assert page.count("Not measured yet.") == 3
     assert page.count("quick look") == 1
 
 

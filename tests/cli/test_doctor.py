@@ -34,7 +34,11 @@ def test_hubs_are_found(run, words, tmp_path, crowd):
     assert reference.skewness(counts) > 3
     assert found["verdict"] == "hubs"
     assert found["hubness"]["antihub_share"] == pytest.approx(reference.antihub_share(counts))
-    worst = sorted(range(150), key=lambda row: (-counts[row], row))[:10]
+    rare = {c for c in set(counts) if 149 * reference.chance_of_occurrence(int(c), 149, 149, 10) <= 0.05}
+    hubs = sorted((row for row in range(150) if counts[row] in rare), key=lambda row: (-counts[row], row))
+    assert found["n_hubs"] == len(hubs) > 5
+    assert found["chance"]["threshold"] <= min(rare)
+    worst = hubs[:10]
     assert [hub["id"] for hub in found["hubs"]] == worst
     assert [hub["occurrence"] for hub in found["hubs"]] == [counts[row] for row in worst]
     assert [hub["text"] for hub in found["hubs"]] == [f"number {row}" for row in worst]
@@ -46,6 +50,8 @@ def test_hubs_are_found(run, words, tmp_path, crowd):
     said = words("doctor", *source)
     assert f"{counts[worst[0]]} ×  {worst[0]}  number {worst[0]}" in said
     assert "moving is safe" in said
+    assert "items alone" in said  # what to do without a log
+    assert found["n_suspicious"] is None  # which only a log can tell
 
 
 def test_hubs_are_counted_over_queries_and_by_cosine(run, tmp_path, crowd):
@@ -106,3 +112,60 @@ def test_few_items_have_no_hubs(run, tmp_path):
     np.save(tmp_path / "v.npy", np.eye(4, dtype=np.float32))
     found = run("doctor", tmp_path / "v.npy")
     assert (found["hubness"], found["verdict"]) == (None, "no hubs")
+
+
+@pytest.fixture
+def attacked(tmp_path):
+    """A store of items, twelve of them means of queries, and a log; texts that would steer a terminal."""
+    rng = np.random.default_rng(5)
+    subjects = rng.standard_normal((12, 40))
+    log, own = (np.repeat(np.arange(12), n) for n in (25, 50))
+    queries = unit(subjects[log] + 1.2 * rng.standard_normal((300, 40)))
+    items = unit(subjects[own] + 1.2 * rng.standard_normal((600, 40)))
+    centres = unit([queries[log == subject].mean(axis=0) for subject in range(12)])
+    np.save(tmp_path / "v.npy", np.vstack([items, centres]).astype(np.float32))
+    np.save(tmp_path / "q.npy", queries.astype(np.float32))
+    names = [f"i{row}" for row in range(600)] + ["evil\x1b[2J", *(f"p{row}" for row in range(1, 12))]
+    write_csv(tmp_path / "items.csv", id=names, title=[f"title\nof {row}\x9b31m\u202e" for row in range(612)])
+    write_csv(tmp_path / "log.csv", id=[f"q{row}" for row in range(300)], text=[f"ask\r{s}" for s in log])
+    source = [tmp_path / "v.npy", "--metric", "cosine", "--items", tmp_path / "items.csv"]
+    return source, ["--queries", tmp_path / "q.npy", "--query-items", tmp_path / "log.csv"], names[600:]
+
+
+def test_planted_items_are_named_with_the_queries_that_they_capture(run, words, attacked):
+    source, asking, planted = attacked
+    found = run("doctor", *source, *asking)
+    named = {hub["id"]: hub for hub in found["hubs"] if hub["kind"] == "suspicious"}
+    assert set(named) == set(planted)
+    assert found["n_suspicious"] == 12
+    assert [hub["kind"] for hub in found["hubs"][:12]] == ["suspicious"] * 12  # before the natural ones
+    for place, name in enumerate(planted):
+        hub = named[name]
+        assert hub["share"] == hub["occurrence"] / 300
+        assert {query["text"] for query in hub["captured"]} == {f"ask\r{place}"}
+        assert hub["score"] < -4
+    said = words("doctor", *source, *asking)
+    assert "12 of these are suspicious: they may be planted" in said
+    assert "Look at the suspicious items before anything else" in said
+    assert "answers q" in said
+    assert "items alone" not in said
+    assert all(letter.isprintable() for line in said.split("\n") for letter in line)
+
+
+def test_a_log_that_repeats_itself_is_counted_once(run, words, attacked, tmp_path):
+    source, asking, _ = attacked
+    np.save(tmp_path / "again.npy", np.repeat(np.load(asking[1]), 2, axis=0))
+    once, twice = run("doctor", *source, *asking), run("doctor", *source, "--queries", tmp_path / "again.npy")
+    assert twice["hubness"] == once["hubness"]
+    assert "by 300 queries, without 300 that repeat another" in words(
+        "doctor", *source, "--queries", tmp_path / "again.npy"
+    )
+
+
+def test_items_that_ask_themselves_are_not_called_suspicious(run, words, attacked):
+    found = run("doctor", *attacked[0])
+    assert found["n_suspicious"] is None
+    assert all("kind" not in hub for hub in found["hubs"])
+    assert "each used as a query" in words("doctor", *attacked[0])
+    few = run("doctor", *attacked[0], "--queries", attacked[1][1], "-k", 600)
+    assert few["n_hubs"] == 0  # where every item is in nearly every answer, nothing is rare

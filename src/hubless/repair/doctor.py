@@ -1,18 +1,22 @@
-"""Diagnose an index: its facts, its hubs and a verdict. Nothing is written."""
+"""Diagnose an index: its facts, its hubs beside what chance gives, and a verdict. Nothing is written."""
 
+import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
-from ..stores.store import Facts, Store, StoreError
-from .index_items import UNIT, Source, as_store, read_queries, read_rows, text_column
+from ..stores.store import Batch, Facts, Store, StoreError
+from ..support.text import printable
+from .advice import PLANTED, advise
+from .index_items import Source, as_store, read_queries, read_rows, text_column
+from .named_hubs import LISTED, column_of_queries, hub_lines, name_hubs, with_texts
+from .planted import JudgedHubs, distinct, find_hubs, judge_hubs
 
 SAMPLE = 20_000  # items among which hubs are counted; of more, a random sample
-WORST = 10  # hubs that are listed
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,11 @@ class Diagnosis:
     zeros: int
     duplicates: int  # rows that equal an earlier one
     hubness: Hubness | None
+    chance: dict[str, Any] | None  # what chance gives for the measures, and the N_k that makes a hub
     measured: str  # on what
-    hubs: list[dict[str, Any]]
+    n_hubs: int  # items whose N_k cannot be chance
+    n_suspicious: int | None  # of these; None where that was not or cannot be judged
+    hubs: list[dict[str, Any]]  # all suspicious ones, and the busiest others
     verdict: str  # "hubs", "some hubs", "no hubs", "do not move", "moved"
     advice: list[str]
 
@@ -44,18 +51,32 @@ class Diagnosis:
             "norms           {min:.4g} to {max:.4g}, median {median:.4g}".format(**self.norms),
             f"without vector  {self.nulls:,}; not finite {self.not_finite:,}; zero {self.zeros:,}; "
             f"exact duplicates {self.duplicates:,}",
+            *self._hub_lines(),
         ]
-        if self.hubness is not None:
-            h = self.hubness
-            lines += [
-                f"hubs            {self.measured}",
-                f"                N{h.k} skewness {h.skewness:.2f} (below 1: hardly any hubs; above 3: bad)",
-                f"                {h.antihub_share:.0%} of the items are never returned, and the busiest one "
-                f"is in {h.largest_occurrence:,} of {h.n_queries:,} answers",
-            ]
-        for hub in self.hubs:
-            lines.append(f"  {hub['occurrence']:>7,} ×  {hub['id']}  {str(hub.get('text') or '')[:70]}")
-        return "\n".join([*lines, "", *self.advice])
+        return "\n".join(printable(line) for line in [*lines, "", *self.advice])  # names are untrusted
+
+    def _hub_lines(self) -> list[str]:
+        h, chance = self.hubness, self.chance
+        if h is None or chance is None:
+            return []
+        lines = [
+            f"hubs            {self.measured}",
+            f"                N{h.k} skewness {h.skewness:.2f}, by chance {chance['skewness']:.2f} "
+            "(below 1: hardly any hubs; above 3: bad)",
+            f"                {h.antihub_share:.1%} of the items are never returned, by chance "
+            f"{chance['antihub_share']:.1%}",
+            f"                the busiest one is in {h.largest_occurrence:,} of {h.n_queries:,} answers, by "
+            f"chance in {chance['largest_occurrence']:,}",
+            f"                {self.n_hubs:,} items are in {chance['threshold']:,} answers or more; chance "
+            f"puts any item there in at most {chance['false_alarms']:.0%} of such indexes",
+        ]
+        if self.n_suspicious is not None:
+            lines.append(
+                f"                {self.n_suspicious:,} of these are suspicious: they may be planted"
+            )
+        shown = self.hubs[: 2 * LISTED]
+        rest = len(self.hubs) - len(shown)
+        return [*lines, *hub_lines(shown), *([f"  and {rest:,} more; --json lists them all"] if rest else [])]
 
 
 def diagnose(
@@ -67,19 +88,20 @@ def diagnose(
     ----------
     source : name of a store, or Store
     queries : array of shape (n, d), name of a store, or Store, optional
-        The queries that hubs are counted over; by default the items themselves, each without itself.
+        The queries that hubs are counted over, each different one once; hubs are then judged, natural or
+        suspicious. By default the items themselves, each without itself.
     text : str, optional
-        The column to show of the worst hubs; by default one named "text", "title" or "name".
+        The column to show of hubs; by default one named "text", "title" or "name".
     k : int
         Neighbours that are counted.
     random_state : int
-        Seed of the sample, where there are many items.
+        Seed of samples, where there are many items.
     """
-    queries = None if queries is None else read_queries(queries).vectors
+    log = None if queries is None else _read_log(queries, text)
     store = as_store(source)
     facts, shown = store.facts(), text_column(store, text)
-    if queries is not None:
-        _check_one_space(store, facts, queries)
+    if log is not None:
+        _check_one_space(store, facts, log.vectors)
     ids, X, *_ = read_rows(store)
     nulls = np.isnan(X).all(axis=1)
     finite = np.isfinite(X).all(axis=1)
@@ -87,23 +109,24 @@ def diagnose(
     if not len(norms):
         raise StoreError(f"{store.name} has no vector of finite numbers.")
     metric = facts.metric or "l2"
-    hubness, measured, hubs = _hubs(ids[finite], X[finite], metric, queries, k, random_state)
-    if shown is not None and hubs:
-        texts = store.fetch([hub["id"] for hub in hubs], [shown]).columns[shown]
-        hubs = [{**hub, "text": value} for hub, value in zip(hubs, texts, strict=True)]
-    verdict, advice = _verdict(store, metric, facts.is_exact, norms, hubness)
+    found = _look(ids[finite], X[finite], metric, log, k, random_state)
+    verdict, advice = advise(store, metric, facts.is_exact, norms, found.hubness, log is not None)
+    suspicious = None if found.judged is None else found.judged.suspicious
     return Diagnosis(
-        {**vars(facts), "name": store.name, "columns": list(facts.columns)},
-        {"min": float(norms.min()), "median": float(np.median(norms)), "max": float(norms.max())},
-        int(nulls.sum()),
-        int((~finite & ~nulls).sum()),
-        int((norms == 0).sum()),
-        len(norms) - len({row.tobytes() for row in X[finite]}),
-        hubness,
-        measured,
-        hubs,
-        verdict,
-        advice,
+        facts={**vars(facts), "name": store.name, "columns": list(facts.columns)},
+        norms={"min": float(norms.min()), "median": float(np.median(norms)), "max": float(norms.max())},
+        nulls=int(nulls.sum()),
+        not_finite=int((~finite & ~nulls).sum()),
+        zeros=int((norms == 0).sum()),
+        duplicates=len(norms) - len(distinct(X[finite])),
+        hubness=found.hubness,
+        chance=None if found.judged is None else found.judged.chance.as_dict(),
+        measured=found.measured,
+        n_hubs=0 if found.judged is None else len(found.judged.rows),
+        n_suspicious=None if suspicious is None else int(suspicious.sum()),
+        hubs=with_texts(found.hubs, store, shown),
+        verdict=verdict,
+        advice=[*(PLANTED if suspicious is not None and suspicious.any() else ()), *advice],
     )
 
 
@@ -123,60 +146,45 @@ def _check_one_space(store: Store, facts: Facts, queries: np.ndarray) -> None:
     )
 
 
-def _hubs(
-    ids: np.ndarray, X: np.ndarray, metric: str, queries: np.ndarray | None, k: int, random_state: int
-) -> tuple[Hubness | None, str, list[dict[str, Any]]]:
-    """Return measures of hubness, what they were measured on, and the worst hubs."""
+def _read_log(queries: Any, text: str | None) -> Batch:
+    """Read queries, with their texts where they have any."""
+    if not isinstance(queries, str | os.PathLike | Store):
+        return read_queries(queries)
+    store = as_store(queries)
+    column = column_of_queries(store, text)
+    return read_queries(store, [] if column is None else [column])
+
+
+class Found(NamedTuple):
+    """What was found of hubs."""
+
+    hubness: Hubness | None = None
+    judged: JudgedHubs | None = None
+    measured: str = ""
+    hubs: list[dict[str, Any]] = []  # noqa: RUF012
+
+
+def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int, random_state: int) -> Found:
+    """Count answers over a log, or over the items themselves, and find the hubs."""
     if len(X) < k + 2:
-        return None, "", []
+        return Found()
     measured = f"among all {len(X):,} items"
-    if len(X) > SAMPLE and queries is None:
-        rows = np.sort(np.random.default_rng(random_state).choice(len(X), SAMPLE, replace=False))
-        ids, X, measured = ids[rows], X[rows], f"among a random sample of {SAMPLE:,} of {len(X):,} items"
-    if queries is None:
+    if log is None:
+        if len(X) > SAMPLE:
+            rows = np.sort(np.random.default_rng(random_state).choice(len(X), SAMPLE, replace=False))
+            measured = f"among a random sample of {SAMPLE:,} of {len(X):,} items"
+            ids, X = ids[rows], X[rows]
         neighbors = exhaustive(X, X, k + 1, metric)
         neighbors = drop_self(np, neighbors, neighbors, np.arange(len(X)))
         measured += ", each used as a query"
+        judged = find_hubs(neighbors, len(X), are_queries=True)
     else:
-        neighbors = exhaustive(queries, X, k, metric)
-        measured += f", by {len(queries):,} queries"
-    hubness = measure_hubness(neighbors, len(X))
-    worst = np.argsort(-hubness.occurrence, kind="stable")[:WORST]
-    worst = worst[hubness.occurrence[worst] >= 2 * hubness.n_queries * k / len(X)]
-    counts = zip(ids[worst].tolist(), hubness.occurrence[worst].tolist(), strict=True)
-    return hubness, measured, [{"id": name, "occurrence": count} for name, count in counts]
-
-
-def _verdict(
-    store: Store, metric: str, is_exact: bool, norms: np.ndarray, hubness: Hubness | None
-) -> tuple[str, list[str]]:
-    mark = store.mark()
-    if mark is not None:
-        kept = f"; the original is {mark.original}" if mark.original else f", made from {mark.source}"
-        return "moved", [f"These vectors were moved by hubless model {mark.model[:12]}{kept}."]
-    if not is_exact:
-        return "do not move", [
-            "The index keeps its vectors quantised, so nothing should be learned from what it returns:",
-            "fit and apply on the file of original vectors, then build the index again.",
-        ]
-    if metric == "ip" and np.abs(norms - 1).max() > UNIT:
-        return "do not move", [
-            "It compares by inner product, and its vectors do not all have length 1. Moved vectors are",
-            "shorter and would be found less often: bring all to length 1, or use L2 or cosine.",
-        ]
-    safe = {
-        "l2": "It compares by L2: moving is safe.",
-        "cosine": "It compares by cosine: moving is safe.",
-        "ip": "It compares unit vectors by inner product: moved ones are brought to length 1, so it is safe.",
-    }[metric]
-    if hubness is None:
-        return "no hubs", [safe, "There are too few items to measure hubs."]
-    if hubness.skewness < 1:
-        return "no hubs", [safe, "There are hardly any hubs. Moving may still raise accuracy; measure it."]
-    next_step = (
-        "Next: `hubless fit` learns how to move the items, from a column of classes (--labels) or from "
-        "queries and their answers (--pairs)."
-    )
-    if hubness.skewness < 3:
-        return "some hubs", [safe, f"There are some hubs. {next_step}"]
-    return "hubs", [safe, f"A few items are the answer to very many queries. {next_step}"]
+        different = distinct(log.vectors)
+        repeated = len(log.vectors) - len(different)
+        log = log if not repeated else log.take(np.isin(np.arange(len(log.vectors)), different))
+        neighbors = exhaustive(log.vectors, X, k, metric)
+        again = f", without {repeated:,} that repeat another" if repeated else ""
+        measured += f", by {len(different):,} queries{again}"
+        judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
+    hubs = name_hubs(judged, ids, neighbors, log)
+    return Found(measure_hubness(neighbors, len(X)), judged, measured, hubs)

@@ -32,3 +32,8 @@ _REPR.maxlevel = 4
 def short(value: Any) -> str:
     """Return a value as text for a message, shortened where it is long."""
     return _REPR.repr(value)
+
+
+def printable(text: str) -> str:
+    """Return a text as one line, with spaces for control and invisible characters, which steer terminals."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
