@@ -14,8 +14,8 @@ class Key(NamedTuple):
     """Which cell it is."""
 
     dataset: str
-    part: str  # "labels" or "faults"
-    setting: str  # objects per class, or the fault
+    part: str  # "labels", "faults" or "shift"
+    setting: str  # objects per class, the fault or the shift
     draw: int
     method: str
 
@@ -38,9 +38,14 @@ class Cells:
 
     def add(self, key: Key, entry: dict[str, Any]) -> None:
         """Keep a cell, in the place of an older one."""
-        machine = dict(entry["machine"])
-        date = machine.pop("date", entry.get("date"))
-        self.entries[key] = entry | {"machine": machine, "date": date}
+        self.add_all({key: entry})
+
+    def add_all(self, entries: dict[Key, dict[str, Any]]) -> None:
+        """Keep cells, in the place of older ones, and save them at once."""
+        for key, entry in entries.items():
+            machine = dict(entry["machine"])
+            date = machine.pop("date", entry.get("date"))
+            self.entries[key] = entry | {"machine": machine, "date": date}
         if self.folder is not None:
             write_files(self.folder, {FOLDED: self._lines().encode()})
 

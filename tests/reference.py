@@ -367,11 +367,12 @@ def scores(
     classifier="ridge",
     weights=None,
     later=None,
+    proxies=None,
 ):
     """What queries are compared by, ‖L'x − z‖² − g r(z) − c u ℓ_y(x); shape (queries, objects).
 
     z is L' times an object, shrunk toward its class. `later` holds objects and classes to compare with that
-    were not learned from.
+    were not learned from. r is over the other objects, or over `proxies`, which are queries without labels.
     """
     target_rows, n = targets(X, y, 1), len(X)
     w = np.ones(n) if weights is None else weights
@@ -380,12 +381,15 @@ def scores(
     L = np.eye(X.shape[1]) if L is None else L
     queries, X = queries @ L, X @ L
     Z = shrink(X, y, step, w)
-    near = [near_spread(Z[i], X, k, leave_out=i) for i in range(n)]
+    if proxies is None:
+        near = [near_spread(Z[i], X, k, leave_out=i) for i in range(n)]
+    else:
+        near = [near_spread(z, proxies @ L, k) for z in Z]
     cap, classes = sorted(near)[math.ceil(0.99 * (n - 1))], y
     if later is not None:
         classes = later[1]
         Z = shrink(X, y, step, w, (later[0] @ L, classes))
-        near = [near_spread(z, X, k) for z in Z]
+        near = [near_spread(z, X if proxies is None else proxies @ L, k) for z in Z]
     u = mean([distance(X[i], X[j]) ** 2 for i, j in pairs(target_rows)])
     if classifier == "logistic":
         u = sum(v * distance(x, total_mean(X, w)) ** 2 for v, x in zip(w, X, strict=True)) / sum(w)
@@ -432,9 +436,10 @@ def ridge_beliefs(queries, X, y, alpha, weights):
 # Movers with a column: what queries are compared by
 
 
-def balance(X, y, queries, strength, n_neighbors, n_proxies, sample_weight=None, later=None):
-    assert n_proxies >= len(X), "all objects stand for the queries here"
-    return scores(queries, X, y, g=strength, k=n_neighbors, weights=sample_weight, later=later)
+def balance(X, y, queries, strength, n_neighbors, n_proxies, sample_weight=None, later=None, proxies=None):
+    assert n_proxies >= len(X if proxies is None else proxies), "all of them stand for the queries here"
+    how = {"g": strength, "k": n_neighbors, "proxies": proxies}
+    return scores(queries, X, y, **how, weights=sample_weight, later=later)
 
 
 def steer(X, y, queries, strength, alpha, classifier, sample_weight=None, later=None):
@@ -482,15 +487,17 @@ def without_column(X, y, max_changed, sample_weight=None, later=None):
     return stay(X, y, sample_weight, later)
 
 
-def handicapped_without_column(X, y, movers, sample_weight=None, later=None):
+def handicapped_without_column(X, y, movers, sample_weight=None, later=None, proxies=None):
     """Balance(0.7, n_neighbors=3), then WithoutColumn."""
     near = [near_spread(x, X, 3, leave_out=i) for i, x in enumerate(X)]
+    if proxies is not None:
+        near = [near_spread(x, proxies, 3) for x in X]
     cap = sorted(near)[math.ceil(0.99 * (len(X) - 1))]
     n, mu = least_direction(X, sample_weight), total_mean(X, sample_weight)
     learned_from = X, [-0.7 * min(r, cap) for r in near]
     if later is None:
         return onto_direction(*learned_from, n, mu)
-    bias = [-0.7 * min(near_spread(z, X, 3), cap) for z in later[0]]
+    bias = [-0.7 * min(near_spread(z, X if proxies is None else proxies, 3), cap) for z in later[0]]
     return onto_direction(later[0], bias, n, mu, learned_from)
 
 

@@ -47,6 +47,7 @@ class Row:
     mover: Mover
     truth: Callable[..., np.ndarray]
     uses_labels: bool = False  # `move` needs the class of an object
+    uses_queries: bool = False  # it learns from queries without labels, where `fit` is given some
     adds_column: bool = False  # moved objects have one column more
     in_parts: bool = False  # it learns from sums over the objects: from files, and on Dask
     can_be_saved: bool = True
@@ -96,7 +97,13 @@ TABLE = _table(
         has_units=True,
         same_bits=False,
     ),
-    Row(Balance(0.7, n_neighbors=3), reference.balance, adds_column=True, same_later=False),
+    Row(
+        Balance(0.7, n_neighbors=3),
+        reference.balance,
+        uses_queries=True,
+        adds_column=True,
+        same_later=False,
+    ),
     Row(Steer(0.3, 0.05), reference.steer, uses_labels=True, adds_column=True, same_bits=False),
     Row(Whiten(0.2), reference.whiten, adds_column=True, needs_pairs=True, needs_spread=True),
     Row(
@@ -135,9 +142,10 @@ def _other(kind: str, mover: Mover, **changes: Any) -> Row:
 def _chain(*movers: Mover, **how: Any) -> Row:
     """A chain with a column; `how` queries are compared, as `reference.scores` has it."""
 
-    def truth(X, y, queries, movers, sample_weight=None, later=None):
+    def truth(X, y, queries, movers, sample_weight=None, later=None, proxies=None):
         L = {"L": how["L"](X, y, sample_weight)} if "L" in how else {}
-        return reference.scores(queries, X, y, **how | L, weights=sample_weight, later=later)
+        more = {"weights": sample_weight, "later": later, "proxies": proxies}
+        return reference.scores(queries, X, y, **how | L, **more)
 
     kinds = {type(step).__name__ for mover in movers for step in getattr(mover, "movers", [mover])}
     needs = bool({"Whiten", "Denoise"} & kinds)
@@ -145,6 +153,7 @@ def _chain(*movers: Mover, **how: Any) -> Row:
         Chain(list(movers)),
         truth,
         uses_labels=bool({"Shrink", "Steer"} & kinds),
+        uses_queries="Balance" in kinds,
         adds_column=True,
         same_later="Balance" not in kinds,
         needs_pairs=needs,
@@ -202,6 +211,7 @@ CASES = {
     "Balance, WithoutColumn": Row(
         Chain([Balance(0.7, n_neighbors=3), WithoutColumn(1.0)]),
         reference.handicapped_without_column,
+        uses_queries=True,
         same_later=False,
         same_bits=False,  # SciPy solves for NumPy arrays
     ),

@@ -5,9 +5,17 @@ from typing import Any
 from sklearn.base import clone
 
 from .arrays.devices import dispatched, to_device
-from .arrays.inputs import check_choice, check_count, check_labels, check_points, check_weights
+from .arrays.inputs import (
+    check_choice,
+    check_count,
+    check_labels,
+    check_points,
+    check_queries,
+    check_weights,
+)
 from .moved_neighbors import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover
+from .movers.mover import check_used
 from .solve import check_alpha
 from .targets import labeled_objects
 
@@ -87,7 +95,7 @@ class MoveLabeledClassifier(MovedNeighbors):
 
     @dispatched
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
     ) -> "MoveLabeledClassifier":
         """Learn the move from labeled objects and move them.
 
@@ -100,12 +108,18 @@ class MoveLabeledClassifier(MovedNeighbors):
         targets : int array of shape (n, width), optional
             Precomputed targets: same-class objects by row number, nearest first, -1 for none. The first ones
             are used, as many as the mover needs.
+        queries : array of shape (m, d), optional
+            Queries without labels, such as those to be predicted: for `Balance`, alone or in a chain, where
+            they take the place of the objects that represent queries. Other movers refuse them.
         """
         k, mover = self._check_fit()
+        check_used(queries, [mover])
         X = check_points(self, X, min_rows=2)
+        queries = to_device(check_queries(self, queries, X), self.device)
         X = to_device(X, self.device, whole=not isinstance(mover, MoveLabeled))
         classes, codes = check_labels(y, X)
-        labeled = labeled_objects(X, codes, check_weights(sample_weight, X), targets, mover._n_targets())
+        weights = check_weights(sample_weight, X)
+        labeled = labeled_objects(X, codes, weights, targets, mover._n_targets(), queries)
         check_enough(k, labeled.X.shape[0])
         self._store(classes, labeled, mover)
         return self

@@ -15,6 +15,7 @@ from .arrays.inputs import (
     check_labels,
     check_points,
     check_positive,
+    check_queries,
     check_weights,
     or_none,
 )
@@ -22,17 +23,12 @@ from .arrays.products import keep_threads
 from .calibration.calibrate import calibrate, queries_wanted
 from .moved_neighbors import VOTES, MovedNeighbors, check_enough
 from .movers import MoveLabeled, Mover, Stay
+from .movers.mover import check_used
 from .movers.span import in_span
 from .selection.candidates import check_movers
 from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
-from .selection.explain import (
-    explain,
-    explain_grid,
-    table,
-    without_column_words,
-    without_comparison,
-)
+from .selection.explain import explain, explain_grid, table, without_column_words, without_comparison
 from .selection.folds import can_compare, feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, check_grid, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
@@ -83,8 +79,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         one: movers that need it are then followed by `WithoutColumn`. weights="distance" leaves out both, as
         they give the order of distances alone.
     max_seconds : float or None, default=None
-        Stop trying after this many seconds and take the best so far. With a limit the choice may depend on
-        the speed of the machine.
+        Stop trying after this many seconds and take the best so far, which depends on the machine's speed.
     cv : int, splitter or iterable of (train, test), default=None
         A number of at least 2 gives that many stratified folds, shuffled by `random_state`; a class smaller
         than that is spread over as many folds as it has objects. None takes 5 folds, 3 with more than 5,000
@@ -181,7 +176,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     @dispatched
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
     ) -> "MoveLabeledClassifierCV":
         """Choose by cross-validation, then learn from all labeled objects and move them.
 
@@ -192,17 +187,22 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         targets : int array of shape (n, width), optional
             Precomputed targets. A fold takes the first ones that are in its training part, so give more
             columns than are used.
+        queries : array of shape (m, d), optional
+            Queries without labels, such as those to be predicted. In every fold, and at the end, `Balance`
+            learns from them in the place of objects; settings are still compared by held-out objects.
         """
         movers = self._check_fit()
+        check_used(queries, [MoveLabeled()] if movers is None else movers)
         # a race finds the targets of each fold, and then those that the chosen mover needs
         n_targets = check_counts("n_targets", self.n_targets) if movers is None else (0,)
         penalties = or_none(check_alphas)("alphas", self.alphas)
-        X = to_device(check_points(self, X, min_rows=2), self.device, whole=True)
+        X = check_points(self, X, min_rows=2)
+        X, queries = (to_device(x, self.device, whole=True) for x in (X, check_queries(self, queries, X)))
         classes, codes = check_labels(y, X)
         # All precomputed targets are kept: which of them a fold can use is not known yet.
         width = max(n_targets) if targets is None else X.shape[0]
         weights = check_weights(sample_weight, X)
-        labeled = labeled_objects(X, codes, weights, targets, width)
+        labeled = labeled_objects(X, codes, weights, targets, width, queries)
         kept = np.flatnonzero(np.ones(X.shape[0]) if weights is None else to_numpy(weights))
         copies = copied_rows(labeled.X)
         parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copies, needs_pair=movers is None)
@@ -286,7 +286,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             choice = race.run(movers)
             results, why = table(race, choice), explain(race, choice)
             if not given.given_targets:
-                labeled = labeled_objects(*labeled[:3], n_targets=choice.mover._n_targets())
+                labeled = labeled_objects(*labeled[:3], None, choice.mover._n_targets(), labeled.queries)
             self._store(given.classes, labeled, clone(choice.mover))
             self._keep_choice(choice.n_neighbors, choice.score, results, why)
             self._calibrate(validation, choice.mover)

@@ -82,16 +82,18 @@ def useful_targets(codes: Array, n_targets: int) -> int:
 
 
 class Labeled(NamedTuple):
-    """Labeled objects to learn from, with their targets."""
+    """Labeled objects to learn from, with their targets, and queries without labels where these are given."""
 
     X: Array  # (n, d)
     codes: Array  # (n,), class numbers
     weights: Array | None  # (n,), all positive
     targets: Array  # (n, n_targets)
+    queries: Array | None = None  # (m, d): of the queries to come
 
     def take(self, rows: Array) -> "Labeled":
         """Return the objects of these rows, whose targets are still row numbers of all objects."""
-        return Labeled(*(None if array is None else subset(array, rows) for array in self))
+        X, codes, weights, targets = (None if array is None else subset(array, rows) for array in self[:4])
+        return Labeled(X, codes, weights, targets, self.queries)
 
     def n_without_target(self) -> int:
         """Count objects without a target: alone in their class, or without one in precomputed targets."""
@@ -103,7 +105,12 @@ class Labeled(NamedTuple):
 
 
 def labeled_objects(
-    X: Array, codes: Array, weights: Array | None = None, targets: Any = None, n_targets: int = 1
+    X: Array,
+    codes: Array,
+    weights: Array | None = None,
+    targets: Any = None,
+    n_targets: int = 1,
+    queries: Array | None = None,
 ) -> Labeled:
     """Return labeled objects with their targets, found here or precomputed; weight 0 leaves an object out."""
     xp, n = namespace(X, codes), X.shape[0]
@@ -123,7 +130,7 @@ def labeled_objects(
         targets = None if targets is None else restrict(targets, kept, targets.shape[1])
     if targets is None:
         if n_targets == 0:
-            none = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=device_of(X))
-            return Labeled(X, codes, weights, none)
-        return Labeled(X, codes, weights, same_class_targets(X, codes, useful_targets(codes, n_targets)))
-    return Labeled(X, codes, weights, first_targets(targets, n_targets))
+            targets = xp.zeros((X.shape[0], 0), dtype=xp.int64, device=device_of(X))
+        else:
+            targets = same_class_targets(X, codes, useful_targets(codes, n_targets))
+    return Labeled(X, codes, weights, first_targets(targets, n_targets), queries)

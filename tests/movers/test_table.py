@@ -21,7 +21,8 @@ from tests import reference
 from tests.tables import CASES, IN_PARTS, NOT_LEARNED_FROM, TABLE, Row, each
 
 OF_ALL = {"classes_", "n_features_in_", "n_singletons_", "feature_names_in_", "space_"}  # whatever the mover
-DATA = {"X", "y", "queries", "sample_weight", "later", "target_rows"}  # what a truth takes besides parameters
+# what a truth takes besides parameters
+DATA = {"X", "y", "queries", "sample_weight", "later", "target_rows", "proxies"}
 SECTIONS = ("Parameters", "Attributes", "Examples")
 
 
@@ -59,6 +60,7 @@ def property_problems(row):
     kind, mover = type(row.mover), row.mover
     true = {
         "uses_labels": mover._uses_labels,
+        "uses_queries": mover._uses_queries,
         "adds_column": mover._adds_column,
         "in_parts": kind._learns_in_parts(),
         "can_be_saved": class_named(kind.__name__) is kind,

@@ -13,8 +13,8 @@ from dask.callbacks import Callback
 from distributed import Client
 from sklearn.base import clone
 
-from hubless import MoveLabeled, MoveLabeledClassifier, MoveQuery, load, save
-from hubless.movers import Chain, LabelRidge, Scale, Shrink, Smooth, Stay, Whiten
+from hubless import MoveLabeled, MoveLabeledClassifier, MoveLabeledClassifierCV, MoveQuery, load, save
+from hubless.movers import Balance, Chain, LabelRidge, Scale, Shrink, Smooth, Stay, Whiten
 from hubless.outofcore import learn, pair_sums, sampling
 from hubless.outofcore.dask import engine
 from hubless.outofcore.dask.dask_objects import DaskObjects
@@ -373,6 +373,11 @@ def test_what_is_not_done_on_dask_is_refused(rng):
     x, labels = on_dask(X, y)
     with pytest.raises(ValueError, match="sample_weight cannot be given with Dask"):
         MoveLabeled().fit(x, labels, sample_weight=np.ones(len(X)))
+    for model in (MoveLabeled(), Balance(), MoveLabeledClassifier(), MoveLabeledClassifierCV(mover="auto")):
+        with pytest.raises(ValueError, match="queries cannot be given with Dask"):
+            model.fit(x, labels, queries=np.ones((3, X.shape[1])))
+        with pytest.raises(ValueError, match=r"queries is on Dask, but X is in memory.*queries.compute\(\)"):
+            model.fit(np.ones((4, 3)), [0, 0, 1, 1], queries=da.ones((3, 3)))
     with pytest.raises(ValueError, match="targets cannot be given with Dask"):
         MoveLabeled().fit(x, labels, targets=np.zeros((len(X), 1), int))
     with pytest.raises(ValueError, match="device cannot be given with Dask"):

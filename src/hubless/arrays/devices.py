@@ -47,13 +47,13 @@ def dispatched(function: F) -> F:
 # --- devices ---------------------------------------------------------------------------------------------
 
 
-def to_device(X: Array, device: str | None, *, whole: bool = False) -> Array:
-    """Return X on the device that computes it; None leaves it where it is.
+def to_device(X: Any, device: str | None, *, whole: bool = False) -> Any:
+    """Return X on the device that computes it; None leaves it where it is, and None for X stays None.
 
     A NumPy array is sent to the device whole if it fits there, else it is read from the host in blocks;
     `whole` refuses what does not fit.
     """
-    if device is None:
+    if device is None or X is None:
         return X
     if is_foreign(X):
         raise ValueError(

@@ -70,11 +70,33 @@ def check_place(estimator: Any, X: Array, method: str, like: Array) -> None:
 
 def check_matrix(X: Any, name: str) -> Array:
     """Return X as a finite float matrix, for functions that have no estimator."""
-    _refuse_sparse(X)
+    _refuse_sparse(X, name)
     refuse_dask(X, "this function works in memory", name)
     if is_foreign(X):
         return _check_foreign(X, name, min_rows=1)
     return check_array(X, dtype=_float_type(X), input_name=name)
+
+
+def check_queries(estimator: Any, queries: Any, X: Array) -> Array | None:
+    """Return queries without labels as a finite matrix like X, which the estimator is fitted to."""
+    if queries is None:
+        return None
+    checked = check_matrix(queries, "queries")
+    if not same_place(checked, X):
+        raise ValueError(
+            f"queries and X must be of one array library and on one device; got {describe(checked)} and "
+            f"{describe(X)}. Convert queries, for example with torch.as_tensor(queries, device=...)."
+        )
+    if checked.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"queries must have the columns of X; got {checked.shape[1]} columns, and X has {X.shape[1]}."
+        )
+    if not is_foreign(queries):
+        validate_data(estimator, queries, reset=False, skip_check_array=True)  # names of columns
+    xp = namespace(X)
+    if float(xp.max(xp.abs(checked))) > float(xp.finfo(X.dtype).max):
+        raise ValueError(f"queries are too large for {X.dtype}, the precision of X: give X in float64.")
+    return xp.astype(checked, X.dtype, copy=False)
 
 
 def _float_type(X: Any) -> Any:
@@ -83,10 +105,10 @@ def _float_type(X: Any) -> Any:
     return float_type(dtype)
 
 
-def _refuse_sparse(X: Any) -> None:
+def _refuse_sparse(X: Any, name: str = "X") -> None:
     if scipy.sparse.issparse(X) or is_sparse(X):
         raise TypeError(
-            f"Sparse data was passed for X ({X.shape[0]} x {X.shape[1]}), but dense data is required, "
+            f"Sparse data was passed for {name} ({X.shape[0]} x {X.shape[1]}), but dense data is required, "
             "because W has one row and one column per feature. Reduce the dimension first: "
             "make_pipeline(sklearn.decomposition.TruncatedSVD(300), ...)."
         )

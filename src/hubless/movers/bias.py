@@ -6,12 +6,12 @@ from typing import ClassVar
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, convert, namespace
+from ..arrays import Array, convert, namespace, take_rows
 from ..arrays.inputs import check_count, check_positive
 from ..neighbors.ranking import drop_self
 from ..neighbors.search import search
 from .mover import Mover
-from .points import Points
+from .points import Points, as_compared
 
 __all__ = ["Balance"]
 
@@ -24,7 +24,7 @@ class Balance(Mover):
 
     Good against hubs that remain after a move. r is the mean squared distance. On unit vectors g = ½ is CSLS
     for fixed queries. Objects are not moved. A sample of them, as they were before any move, represents the
-    queries.
+    queries; or a sample of queries without labels, where `fit` is given some.
 
     Parameters
     ----------
@@ -33,12 +33,13 @@ class Balance(Mover):
     n_neighbors : int, default=5
         Nearest objects over which r is the mean.
     n_proxies : int, default=2048
-        How many objects, drawn at random, represent the queries. In measurements, more changed little.
+        How many objects, or queries given to `fit`, drawn at random, represent the queries. In measurements,
+        more changed little.
 
     Attributes
     ----------
     proxies_ : array of shape (at most n_proxies, d)
-        Objects that represent the queries.
+        Objects, or queries given to `fit`, that represent the queries, in the space of the comparison.
     cap_ : float
         The largest r that counts: the 99th percentile, as an outlier would widen the column for all.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -56,6 +57,7 @@ class Balance(Mover):
         "n_proxies": check_count,
     }
     _uses_labels = False
+    _uses_queries = True
     _adds_column = True
     _learned: ClassVar = {"proxies_": "nd", "cap_": "number"}
 
@@ -65,12 +67,14 @@ class Balance(Mover):
         self.n_proxies = n_proxies
 
     def _learn(self, points: Points) -> Points:
-        xp, n = namespace(points.X), points.X.shape[0]
-        drawn = np.sort(np.random.default_rng(0).permutation(n)[: self.n_proxies])
+        xp, given = namespace(points.X), points.queries
+        source = points.X if given is None else given
+        drawn = np.sort(np.random.default_rng(0).permutation(source.shape[0])[: self.n_proxies])
         chosen = convert(drawn, points.X)
-        self.proxies_ = xp.take(points.X, chosen, axis=0)
-        spread = self._spread(points.Z, chosen)
-        self.cap_ = float(xp.sort(spread)[int(np.ceil(QUANTILE * (n - 1)))])
+        proxies = take_rows(source, chosen)
+        self.proxies_ = proxies if given is None else as_compared(proxies, points)
+        spread = self._spread(points.Z, chosen if given is None else None)
+        self.cap_ = float(xp.sort(spread)[int(np.ceil(QUANTILE * (spread.shape[0] - 1)))])
         return self._add_bias(points, spread)
 
     def _apply(self, points: Points) -> Points:

@@ -16,7 +16,8 @@ class Chain(Mover):
     Good for combinations. Each learns from the objects as the one before it left them. Order matters: a
     metric (Whiten, Denoise) comes first, as those after it work in its space; then what moves objects
     (Shrink, Smooth, MoveLabeled, …); then Balance, then Steer; WithoutColumn last. Targets are those of the
-    input space, or those given, for all of them.
+    input space, or those given, for all of them. Queries without labels, if `fit` is given some, serve the
+    movers that use them, in the space of the comparison.
 
     Parameters
     ----------
@@ -42,6 +43,10 @@ class Chain(Mover):
     @property
     def _uses_labels(self) -> bool:  # type: ignore[override]
         return any(mover._uses_labels for mover in self.movers)
+
+    @property
+    def _uses_queries(self) -> bool:  # type: ignore[override]
+        return any(mover._uses_queries for mover in self.movers)
 
     @property
     def _adds_column(self) -> bool:  # type: ignore[override]

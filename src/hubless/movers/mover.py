@@ -8,7 +8,7 @@ are added later.
 Some movers add a column to stored objects, in which queries have a 0: see `points.QuerySpace`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, namespace
 from ..arrays.devices import dispatched, host_like, to_device, to_host
-from ..arrays.inputs import check_class_numbers, check_labels, check_points, check_weights
+from ..arrays.inputs import check_class_numbers, check_labels, check_points, check_queries, check_weights
 from ..moments import Moments
 from ..targets import labeled_objects
 from .points import Points, QuerySpace, as_queries, to_query_space, weighted_mean
@@ -50,6 +50,18 @@ class Totals:
     skipped: list[tuple[str, str]] = field(default_factory=list)  # parts that were skipped, and why
 
 
+def check_used(queries: Any, movers: Sequence["Mover"]) -> None:
+    """Refuse queries that none of the movers learns from; without movers, any may be chosen."""
+    if queries is None or not movers or any(mover._uses_queries for mover in movers):
+        return
+    users = [kind.__name__ for kind in Mover.__subclasses__() if kind._uses_queries is True]
+    names = ", ".join(sorted({type(mover).__name__ for mover in movers}))
+    raise ValueError(
+        f"queries are learned from by {', '.join(users)}, alone or in a Chain, and not by {names}: leave "
+        f"queries out, or use a mover that learns from them, such as {users[0]}()."
+    )
+
+
 class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base class of all movers: learn z ↦ z' from labeled objects.
 
@@ -58,6 +70,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}  # of parameters, by name
     _uses_labels = True  # whether `move` needs the class of an object
+    _uses_queries = False  # whether it learns from queries without labels, where there are some
     _adds_column = False  # whether moved objects have one column more
     _ignores_axes = True  # whether objects that are turned about the origin are moved alike, and turned
     # What it learns, which is all that saving needs to know (see `saving.state`); what a mover that is not
@@ -77,7 +90,9 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _tried_in_parts: ClassVar[tuple[dict[str, Any], ...] | None] = None
 
     @dispatched
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
+    ) -> Any:
         """Learn from labeled objects.
 
         Parameters
@@ -88,13 +103,16 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Weight of each object; an object of weight 0 is not learned from.
         targets : int array of shape (n, width), optional
             Precomputed targets: same-class objects by row number, nearest first, -1 for none.
+        queries : array of shape (m, d), optional
+            Queries without labels, such as those to be answered: for `Balance`, alone or in a chain, where
+            they take the place of the objects that represent queries. Other movers refuse them.
         """
-        self._fit(X, y, sample_weight, targets)
+        self._fit(X, y, sample_weight, targets, queries)
         return self
 
     @dispatched
     def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
     ) -> Array:
         """Learn as `fit` does and return the labeled objects moved: what a k-NN should store.
 
@@ -102,7 +120,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         moved : array of shape (n, d), or (n, d + 1) for movers that need a column
         """
-        return self._fit(X, y, sample_weight, targets)
+        return self._fit(X, y, sample_weight, targets, queries)
 
     @dispatched
     def transform(self, X: Any) -> Array:
@@ -137,12 +155,15 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             codes = check_class_numbers(y, Z, self.classes_, type(self).__name__)
         return host_like(self._move_objects(Z, codes), self._device())
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any) -> Array:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, targets: Any, queries: Any) -> Array:
         self._check_parameters()
-        X = to_device(check_points(self, X, min_rows=2), self._device())
+        check_used(queries, [self])
+        X = check_points(self, X, min_rows=2)
+        queries = to_device(check_queries(self, queries, X), self._device())
+        X = to_device(X, self._device())
         classes, codes = check_labels(y, X)
         weights = check_weights(sample_weight, X)
-        labeled = labeled_objects(X, codes, weights, targets, self._n_targets())
+        labeled = labeled_objects(X, codes, weights, targets, self._n_targets(), queries)
         moved = self._fit_points(Points.of(labeled, int(classes.shape[0])))
         self.classes_, self.n_singletons_ = classes, labeled.n_without_target()
         self._forget_parts()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, count, is_on_cpu, namespace, rows
+from ..arrays import Array, convert, count, is_on_cpu, namespace, rows
 from ..arrays.inputs import check_squares
 from ..arrays.library import blocks
 from ..arrays.products import product_rows, rows_at_once, sparse_rows, sum_blocks
@@ -36,12 +36,13 @@ class Points(NamedTuple):
     inputs: Array | None = None  # (n, d): where the objects were, in the space of the queries
     push: Array | None = None  # (n, d), float64: a direction that queries are preferred in
     columns: int | None = None  # of the input, where X is in the span of the objects and has fewer
+    queries: Array | None = None  # (m, d): queries without labels, which then represent queries
 
     @staticmethod
     def of(labeled: Labeled, n_classes: int, columns: int | None = None) -> "Points":
         """Return objects that have not moved yet."""
-        X, codes, weights, targets = labeled
-        return Points(X, X, codes, n_classes, weights, targets, inputs=X, columns=columns)
+        X, codes, weights, targets, queries = labeled
+        return Points(X, X, codes, n_classes, weights, targets, inputs=X, columns=columns, queries=queries)
 
     @property
     def n_columns(self) -> int:
@@ -198,6 +199,11 @@ def _pushed(Z: Array, bias: Array | None, push: Array, mean: Any) -> tuple[Array
     xp = namespace(Z)
     change = -2 * xp.vecdot(push, xp.astype(Z, xp.float64) - mean, axis=-1) - xp.vecdot(push, push, axis=-1)
     return Z + xp.astype(push, Z.dtype), change if bias is None else bias + change
+
+
+def as_compared(queries: Array, points: Points) -> Array:
+    """Return queries in the space in which points are compared, L'x."""
+    return queries if points.L is None else queries @ convert(points.L, queries)
 
 
 def as_queries(X: Array, space: QuerySpace) -> Array:

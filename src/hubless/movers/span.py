@@ -47,7 +47,30 @@ def in_span(labeled: Labeled, movers: list[Mover]) -> Labeled:
     xp, (n, d) = namespace(labeled.X), labeled.X.shape
     if n >= d or not all(mover._ignores_axes for mover in movers):
         return labeled
-    X, dtype = coordinates(labeled.X)[0], labeled.X.dtype
+    (X, Q), dtype, queries = coordinates(labeled.X), labeled.X.dtype, labeled.queries
+    if queries is not None:
+        queries = beside_span(queries, Q)
+        X = xp.concat([X, xp.zeros_like(X[:, :1])], axis=1)
     # the length of a row may be more than its precision can hold
-    fits = float(xp.max(xp.abs(X))) < float(xp.finfo(dtype).max)
-    return labeled._replace(X=xp.astype(X, dtype)) if fits else labeled
+    largest = max(float(xp.max(xp.abs(rows))) for rows in (X, queries) if rows is not None)
+    if not largest < float(xp.finfo(dtype).max):
+        return labeled
+    queries = None if queries is None else xp.astype(queries, dtype)
+    return labeled._replace(X=xp.astype(X, dtype), queries=queries)
+
+
+# ‖x − q‖² = ‖r − Qᵀq‖² + ‖q − QQᵀq‖² for x = Qr in the span: all that queries have outside of it is a length
+def beside_span(queries: Array, Q: Array) -> Array:
+    """Return queries in the basis of the span, and in one more column how far they are from it; (m, r + 1).
+
+    Objects, with a 0 in that column, are as far from them as they were, and so they are after a map that
+    multiplies by one number outside of the span of the objects.
+    """
+    xp, parts = namespace(queries, Q), []
+    for part in blocks(queries.shape[0], ROWS):
+        q = xp.astype(queries[part, :], xp.float64)
+        inside = q @ Q
+        outside = q - inside @ Q.T
+        length = xp.sqrt(xp.vecdot(outside, outside, axis=-1))
+        parts.append(xp.concat([inside, length[:, None]], axis=1))
+    return xp.concat(parts)

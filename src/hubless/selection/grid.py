@@ -51,8 +51,8 @@ def score_fold(
     from, or `test` is empty. `given_targets` is that of `training_part`.
     """
     width = min(max(grid.n_targets), labeled.targets.shape[1])
-    X, codes, object_weights, targets = training_part(labeled, train, width, given_targets)
-    queries, truth, query_weights, _ = labeled.take(convert(test, labeled.X))
+    X, codes, object_weights, targets, _ = training_part(labeled, train, width, given_targets)
+    queries, truth, query_weights, *_ = labeled.take(convert(test, labeled.X))
     shape = (len(grid.n_targets), len(grid.penalties), len(grid.n_neighbors))
     # No two objects of a tiny class may be in the training part; objects of weight 0 may leave no query.
     if not bool(namespace(targets).any(targets >= 0)) or len(test) == 0:

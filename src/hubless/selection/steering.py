@@ -6,7 +6,7 @@ found once, has the nearest neighbour for every strength and for every classifie
 
 import array_api_compat as compat
 
-from ..arrays import Array, convert, namespace
+from ..arrays import Array, namespace
 from ..arrays.products import map_blocks
 from ..movers.points import Points, centred, squared_norms, weighted_mean
 
@@ -61,8 +61,3 @@ def steered_classes(near: Array, scores: Array, strength: float) -> Array:
     """
     xp = namespace(near)
     return xp.argmin(near - xp.astype(strength * scores, near.dtype), axis=1)
-
-
-def as_compared(queries: Array, points: Points) -> Array:
-    """Return queries in the space in which points are compared, L'x."""
-    return queries if points.L is None else queries @ convert(points.L, queries)

@@ -13,11 +13,19 @@ from ..calibration.calibrate import HeldOut
 from ..calibration.evidence import Stored
 from ..movers import Mover, Steer
 from ..movers.log_odds import LogisticProblem, LogOdds, log_odds
-from ..movers.points import Points, QuerySpace, as_queries, mean_square, to_query_space, weighted_mean
+from ..movers.points import (
+    Points,
+    QuerySpace,
+    as_compared,
+    as_queries,
+    mean_square,
+    to_query_space,
+    weighted_mean,
+)
 from ..targets import Labeled
 from .folds import predict_by_ks, training_part
 from .kept_points import KeptPoints
-from .steering import as_compared, nearest_of_each_class, steered_classes
+from .steering import nearest_of_each_class, steered_classes
 from .trial import EARLIEST, Trial
 
 STEPS = 10  # of L-BFGS for each penalty: enough to compare settings, as each starts where the last ended

@@ -8,6 +8,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ...arrays import float_type
+from ...arrays.devices import is_on_engine
+from ...arrays.inputs import refuse_dask
 from ...classifier_cv import MoveLabeledClassifierCV
 from ...moved_neighbors import check_enough
 from ...movers import Mover
@@ -32,11 +34,27 @@ def refuse(**given: Any) -> None:
             raise ValueError(f"{name} cannot be given with Dask arrays; leave it out, or give NumPy arrays.")
 
 
+def refuse_queries(queries: Any, X: Any) -> None:
+    """Refuse queries to learn from: movers that do so need all objects in memory."""
+    if not is_on_engine(X):
+        refuse_dask(queries, "X is in memory", "queries")
+    refuse(queries=queries)
+
+
 # --- movers ------------------------------------------------------------------------------------------------
 
 
-def fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None) -> Any:
+def fit(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    targets: Any = None,
+    queries: Any = None,
+) -> Any:
     """`fit` of a mover or classifier."""
+    refuse_queries(queries, X)
     if isinstance(model, Mover):
         _fit_mover(model, X, y, sample_weight, targets)
         return model
@@ -53,9 +71,16 @@ def fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, targets
 
 
 def fit_transform(
-    mover: Any, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None
+    mover: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    targets: Any = None,
+    queries: Any = None,
 ) -> Any:
     """`fit_transform` of a mover: the moved objects, a Dask array."""
+    refuse_queries(queries, X)
     _fit_mover(mover, X, y, sample_weight, targets)
     return move(mover, X, y)
 
