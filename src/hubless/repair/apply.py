@@ -173,7 +173,9 @@ def check_movable(
     check_original(blue, facts)
     check_dimension(model, facts.dimension, blue.name)
     notes = [] if model.query_note is None else [model.query_note]
-    metric, all_unit = facts.metric or model.metric, True
+    metric, all_unit = facts.metric or model.stored_metric, True
+    if model.stored_metric == "l2" != metric:
+        raise StoreError(f"{blue.name} compares by {metric}, the model is for l2. Fit one for this metric.")
     if metric == model.metric:
         return notes
     if metric == "ip" or model.metric == "cosine":  # a model for cosine also serves unit vectors
@@ -185,6 +187,8 @@ def check_movable(
         raise StoreError(
             f"{blue.name} compares by {metric}, the model is for {model.metric}. Fit one for this metric."
         )
+    if model.stored_metric == "l2":  # of corrected items, which have other lengths
+        return notes
     by = "inner product" if metric == "ip" else "L2"
     return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1.", *notes]
 

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..arrays.inputs import check_choice, label_text
+from ..corrections import Correction
 from ..movers import Mover, Stay
 from ..neighbors.knn import unit
 from ..saving.state import describe, restore
@@ -17,9 +18,10 @@ from ..selection.from_pairs import step_toward
 from ..stores.store import Batch
 from ..support.text import short
 from .item_steps import ItemSteps, packed_ids, steps_of
+from .plain_facts import plain_facts, without_moments
 from .repair_card import repair_card
 
-METRICS = ("l2", "cosine")  # inner product of unit vectors is cosine
+METRICS = ("l2", "cosine", "ip")  # inner product of unit vectors is cosine
 
 
 @dataclass
@@ -29,14 +31,17 @@ class Repair:
     Parameters
     ----------
     mover : a fitted mover that adds no column
-    metric : "l2" or "cosine"
-        How the index compares. Under cosine, items are brought to length 1 before and after they are moved.
+    metric : "l2", "cosine" or "ip"
+        How the index compares. Under cosine, items are brought to length 1 before and after they are moved;
+        under inner product, of vectors of any length, they can be corrected and not moved.
     label : str or None
         Name of the column with the class of an item, where the mover needs it.
     steps : ItemSteps or None
         Steps of single items, which are recognised by their ids.
     facts : dict
         What it was learned from and how good it is, in plain JSON, for the card.
+    correction : Correction or None
+        What is written into the vectors last, learned from a log of queries.
     """
 
     mover: Mover
@@ -44,6 +49,7 @@ class Repair:
     label: str | None = None
     steps: ItemSteps | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    correction: Correction | None = None
 
     def __post_init__(self) -> None:
         if self.mover._adds_column:
@@ -56,6 +62,18 @@ class Repair:
                 f"{self.mover!r} moves vectors for an index that compares by Euclidean distance; got "
                 f"metric={self.metric!r}. Use a mover without WithoutColumn."
             )
+        if self.metric == "ip" and not isinstance(self.mover, Stay):
+            raise ValueError(
+                f"moved vectors are shorter and lose answers by inner product; got {self.mover!r}. Use L2 or "
+                "cosine, or a correction alone."
+            )
+        if self.correction is not None:
+            _check_correction(self.correction, self.metric, self.mover._width)
+
+    @property
+    def stored_metric(self) -> str:
+        """How an index must compare moved items."""
+        return self.metric if self.correction is None else self.correction.metric
 
     @property
     def dimension(self) -> int:
@@ -70,7 +88,7 @@ class Repair:
     @property
     def width(self) -> int:
         """Columns of moved vectors: as many as queries have, or one more, in which queries get a 0."""
-        return self.query_width
+        return self.query_width + (self.correction is not None and self.correction.column)
 
     @property
     def is_between_spaces(self) -> bool:
@@ -100,7 +118,7 @@ class Repair:
     @property
     def moves_nothing(self) -> bool:
         """Whether not moving was the best choice."""
-        return isinstance(self.mover, Stay) and self.steps is None
+        return isinstance(self.mover, Stay) and self.steps is None and self.correction is None
 
     @property
     def hash(self) -> str:
@@ -110,10 +128,14 @@ class Repair:
         """
         node, arrays = describe(self.mover)
         content: list[Any] = [node["class"], node["parameters"], node["learned"], node["classes_"]]
-        content, arrays = _without_moments([*content, self.metric, self.label]), _without_moments(arrays)
+        content, arrays = without_moments([*content, self.metric, self.label]), without_moments(arrays)
         if self.steps is not None:
             content.append({"ids": self.steps.ids.tolist(), "step": self.steps.step})
             arrays = {**arrays, "steps": self.steps.means}
+        if self.correction is not None:
+            node, more = describe(self.correction)
+            content.append([node["class"], node["parameters"], node["learned"]])
+            arrays = {**arrays, **{f"correction.{name}": array for name, array in more.items()}}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
         for name in sorted(arrays):
             digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
@@ -131,7 +153,8 @@ class Repair:
         value = data.get("fingerprint") if isinstance(data, dict) else None
         return value if isinstance(value, str) else None
 
-    # z' = μ + W (z − μ), or as the mover does;  z'' = (1 − s) z' + s q̄ for an item that has queries
+    # z' = μ + W (z − μ), or as the mover does;  z'' = (1 − s) z' + s q̄ for an item that has queries;  then
+    # the correction, so that queries are compared by g s(q, z'') − b
     def move(self, vectors: Any, ids: Sequence[Any] | None = None, labels: Any = None) -> np.ndarray:
         """Move items; the result has `width` columns and the precision of the input (float32 or float64).
 
@@ -160,7 +183,8 @@ class Repair:
         moved = self._by_class(Z, labels) if self.mover._uses_labels else self.mover.move(Z)
         moved = np.asarray(moved, dtype=Z.dtype)
         moved = unit(moved) if self.metric == "cosine" else moved
-        return moved if self.steps is None else self._step(moved, self.steps, ids)
+        moved = moved if self.steps is None else self._step(moved, self.steps, ids)
+        return moved if self.correction is None else self.correction.move(moved)
 
     def move_batch(self, batch: Batch) -> np.ndarray:
         """Move the items of a batch, which has the column of classes where the mover needs it."""
@@ -224,67 +248,61 @@ class Repair:
         arrays = {f"mover.{name}": array for name, array in arrays.items()}
         if self.steps is not None:
             arrays |= {"steps.ids": packed_ids(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
+        correction = {}
+        if self.correction is not None:
+            correction["correction"], more = describe(self.correction)
+            arrays |= {f"correction.{name}": array for name, array in more.items()}
         return {
             "class": "Repair",
             "mover": mover,
             "metric": self.metric,
             "label": self.label,
             "step": None if self.steps is None else plain(self.steps.step),
-            "facts": _plain_facts(self.facts),
+            "facts": plain_facts(self.facts),
+            **correction,
         }, arrays
 
     @staticmethod
     def _restore(node: Any, arrays: dict[str, np.ndarray], device: str) -> "Repair":
         if device != "cpu":
             raise ValueError(f'a Repair moves NumPy arrays; load it with device="cpu", not {device!r}.')
-        check_names(node, ("class", "mover", "metric", "label", "step", "facts"), "a repair")
+        names = ("class", "mover", "metric", "label", "step", "facts")
+        has_correction = isinstance(node, dict) and "correction" in node
+        check_names(node, (*names, "correction") if has_correction else names, "a repair")
         check_choice("metric", node["metric"], METRICS)
         if node["label"] is not None and not isinstance(node["label"], str):
             raise ValueError(f"label is {short(node['label'])}; expected the name of a column.")
         if not isinstance(node["facts"], dict):
             raise ValueError(f"facts are {short(node['facts'])}; expected names and values.")
-        parts: dict[str, dict[str, np.ndarray]] = {"mover": {}, "steps": {}}
+        known = ("mover", "steps", *(("correction",) if has_correction else ()))
+        parts: dict[str, dict[str, np.ndarray]] = {name: {} for name in known}
         for name, array in arrays.items():
             owner, _, field_name = name.partition(".")
             parts.setdefault(owner, {})[field_name] = array
-        check_names(parts, ("mover", "steps"), "the arrays")
+        check_names(parts, known, "the arrays")
         mover = restore(node["mover"], parts["mover"], device)
         if not isinstance(mover, Mover):
             raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
         steps = steps_of(node["step"], parts["steps"], mover._width)
-        return Repair(mover, node["metric"], node["label"], steps, node["facts"])
+        correction = restore(node["correction"], parts["correction"], device) if has_correction else None
+        return Repair(mover, node["metric"], node["label"], steps, node["facts"], correction)
 
     def _card(self) -> list[str]:
         return repair_card(self)
 
 
+def _check_correction(correction: Any, metric: str, width: int) -> None:
+    """Refuse what is no correction, or one for other vectors."""
+    if not isinstance(correction, Correction):
+        raise ValueError(f"its correction is {short(correction)}; expected one of hubless.corrections.")
+    # items of length 1 have the same neighbours by L2, where a correction is more exact
+    allowed = ("cosine", "l2") if metric == "cosine" else (metric,)
+    if correction.metric not in allowed or correction.n_features_in_ != width:
+        raise ValueError(
+            f"its correction is for {correction.metric} and {correction.n_features_in_} columns; expected "
+            f"{metric} and {width}."
+        )
+
+
 def _take(values: Any, rows: list[int]) -> list[Any] | None:
     return None if values is None else [values[row] for row in rows]
-
-
-def _without_moments(content: Any) -> Any:
-    """Return content without moments, which do not change how items are moved."""
-    if isinstance(content, list):
-        return [_without_moments(value) for value in content]
-    if not isinstance(content, dict):
-        return content
-    return {
-        name: _without_moments(value)
-        for name, value in content.items()
-        if not any(word in name for word in ("moments", "mean_weight_"))
-    }
-
-
-def _plain_facts(value: Any, where: str = "facts") -> Any:
-    """Return facts as JSON has them; a number that is not finite (the mean of no query) becomes None."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        if not all(isinstance(name, str) for name in value):
-            raise TypeError(f"{where} must have texts as names; got {short(list(value))}.")
-        return {str(name): _plain_facts(item, f"{where}[{name!r}]") for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_facts(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if value is not None and not isinstance(value, str | bool | int | float):
-        raise TypeError(f"{where} must be texts, numbers, lists or mappings; got {short(value)}.")
-    return None if isinstance(value, float) and not np.isfinite(value) else plain(value)

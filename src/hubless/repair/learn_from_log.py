@@ -1,0 +1,249 @@
+"""Learn a correction per item from a log of queries: alone, or on top of what was learned from pairs.
+
+A part of the log is held out: on it hubs are counted before and after, and how well the corrected vectors do
+without a column. Whether answers get better is measured only where queries with known answers are given.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..corrections import Correction, HoldHubs
+from ..corrections.correction import answers_of, distinct_rows, sample_rows
+from ..evaluation import Change, measure_change
+from ..hubness import Hubness, measure_hubness
+from ..movers import Stay
+from ..neighbors.knn import unit
+from ..selection.from_log import NONE, CorrectionScores, candidates_for, name_of, score_corrections
+from ..selection.from_pairs import JudgedQueries, K
+from ..stores.store import Store, StoreError
+from .index_items import IndexItems, are_unit, read_items
+from .repair import Repair
+
+LEAST = 50  # different queries of a log that something is learned from
+HELD = 0.2  # share of the log that is held out
+MOST_HELD = 500  # queries that are held out, at most
+COMPARED = 20_000  # items, at most, by which doing without a column is measured
+LISTED = 10  # held items that a model names
+
+
+class Log(NamedTuple):
+    """The different queries of a log, in the space that the index compares in."""
+
+    learned: np.ndarray  # (m, d)
+    held: np.ndarray  # (h, d), held out
+
+
+class Measured(NamedTuple):
+    """What a correction changes for the queries that were held out."""
+
+    hubness: tuple[Hubness, Hubness]  # before and after
+    agreement: float  # share of the answers that are those of the exact correction
+    changed: np.ndarray  # bool (n,), items whose share of the answers was held back, or all
+
+
+def read_log(store: Store, d: int | None = None) -> tuple[np.ndarray, int]:
+    """Return the vectors of a log, (m, d), and how many rows have none; StoreError for another width."""
+    batches = [batch.vectors for batch in store.batches()]
+    vectors = np.concatenate(batches) if batches else np.empty((0, d or 1), dtype=np.float32)
+    if d is not None and len(vectors) and vectors.shape[1] != d:
+        raise StoreError(
+            f"{store.name} has queries of {vectors.shape[1]} columns, the items have {d}. If the two are of "
+            "different spaces, learn a map from queries and their answers: --pairs."
+        )
+    usable = np.isfinite(vectors).all(axis=1)
+    return vectors[usable], int((~usable).sum())
+
+
+def read_items_to_correct(store: Store, progress: bool | None = False) -> IndexItems:
+    """Read the items of an index; inner products of vectors of any length can be corrected, too."""
+    items = read_items(store, progress=progress, may_harm=True)
+    return replace(items, metric="ip") if items.search_metric == "ip" else items
+
+
+def learn_from_log(
+    items: IndexItems, log: np.ndarray, *, column: bool = False, random_state: int = 0
+) -> Repair:
+    """Learn a correction per item from queries alone; items that chance explains stay as they are."""
+    stay = Stay().fit(items.vectors[:2], np.zeros(len(items.vectors[:2])))
+    model = Repair(stay, items.metric, facts={"data": items.about()})
+    return with_correction(model, items, log, column=column, random_state=random_state)
+
+
+def with_correction(
+    model: Repair,
+    items: IndexItems,
+    log: np.ndarray,
+    *,
+    judged: JudgedQueries | None = None,
+    store: Callable[[np.ndarray], np.ndarray] | None = None,
+    column: bool = False,
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> Repair:
+    """Return a model with a correction on top, or as it is where none helps; its facts say why.
+
+    Parameters
+    ----------
+    model : Repair without a correction
+    items : the items that it moves
+    log : array of shape (m, d)
+        Queries as they are asked, judged or not.
+    judged, store : as for `score_corrections`, which then chooses
+    column : bool
+        Whether to write the correction into one more column, in which queries get a 0.
+    """
+    started = perf_counter()
+    metric = correction_metric(model, items, log, column)
+    queries = _split(log, model.metric, random_state, items.name)
+    vectors = items.vectors if model.moves_nothing else items.moved(model)
+    correction, scores = HoldHubs(metric=metric, column=column), None
+    if judged is not None and store is not None:
+        others = _without(queries.learned, judged.queries)
+        options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+        scores = score_corrections(store, judged, others, metric, **options)
+        chosen = {name_of(each): each for each in candidates_for(metric, column)}.get(scores.best())
+        if chosen is None:
+            return _noted(model, queries, None, scores, None, perf_counter() - started)
+        correction = chosen
+    correction.fit(queries.learned, vectors)
+    measured = _measure(correction, vectors, queries.held)
+    helps = scores is not None or _has_fewer_hubs(measured)
+    corrected = replace(model, correction=correction if helps else None)
+    corrected = _noted(corrected, queries, correction, scores, measured, perf_counter() - started)
+    if helps and correction._spares:
+        corrected.facts["learned"]["held items"] = _held_items(items, measured)
+    return corrected
+
+
+def correction_metric(model: Repair, items: IndexItems, log: np.ndarray, column: bool) -> str:
+    """Return the metric by which corrected items are compared; StoreError where there can be no column.
+
+    By L2 a correction is more exact without a column than by cosine, also for items and queries of length 1.
+    """
+    by_l2 = items.facts.metric == "l2" and (model.metric == "l2" or are_unit(log))
+    metric = "l2" if by_l2 else model.metric
+    if column and metric != "l2":
+        raise StoreError(
+            f"{items.name} compares by {items.facts.metric or metric}: one more column, in which queries get "
+            "a 0, changes L2 distances alone. Leave out --column."
+        )
+    return metric
+
+
+def _split(log: np.ndarray, metric: str, random_state: int, name: str) -> Log:
+    """Return the different queries of a log, a part of them held out."""
+    log = log[log.any(axis=1)] if metric == "cosine" else log
+    queries = distinct_rows(np.asarray(unit(log) if metric == "cosine" else log), len(log) or 1)
+    if len(queries) < LEAST:
+        raise StoreError(
+            f"the log has {len(queries)} different queries, too few to correct {name} by: give {LEAST} or "
+            "more."
+        )
+    order = np.random.default_rng(random_state).permutation(len(queries))
+    n_held = min(MOST_HELD, int(HELD * len(queries)))
+    return Log(queries[np.sort(order[n_held:])], queries[np.sort(order[:n_held])])
+
+
+def _without(log: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """Return the queries of a log that are not judged."""
+    known = {row.tobytes() for row in judged.astype(log.dtype)}
+    return log[[row.tobytes() not in known for row in log]]
+
+
+def _measure(correction: Correction, vectors: np.ndarray, held: np.ndarray) -> Measured:
+    held = held.astype(vectors.dtype)
+    corrected, k = correction.move(vectors), min(K, len(vectors))
+    asked = np.pad(held, ((0, 0), (0, corrected.shape[1] - held.shape[1])))
+    before = answers_of(held, vectors, k, correction.metric)
+    after = answers_of(asked, corrected, k, correction.metric)
+    hubness = measure_hubness(before, len(vectors)), measure_hubness(after, len(vectors))
+    changed = np.ones(len(vectors), dtype=bool)
+    if correction._spares:
+        changed = (corrected[:, : vectors.shape[1]] != vectors).any(axis=1)
+        if correction.column:
+            changed |= corrected[:, -1] > 0
+    return Measured(hubness, correction.agreement(held, sample_rows(vectors, COMPARED)), changed)
+
+
+def _has_fewer_hubs(measured: Measured) -> bool:
+    """Return whether some item was held back, and held-out queries find fewer hubs for it."""
+    before, after = measured.hubness
+    return bool(measured.changed.any()) and after.skewness < before.skewness
+
+
+def _held_items(items: IndexItems, measured: Measured) -> list[dict[str, Any]]:
+    """Return the items that were held back, with their answers to held-out queries before and after."""
+    rows = np.flatnonzero(measured.changed)
+    counts = [np.asarray(hubness.occurrence)[rows] for hubness in measured.hubness]
+    order = np.argsort(-counts[0], kind="stable")[:LISTED]
+    ids = items.ids[rows[order]].tolist()
+    answers = zip(ids, *(count[order].tolist() for count in counts), strict=True)
+    return [{"id": name, "before": before, "after": after} for name, before, after in answers]
+
+
+def _noted(
+    model: Repair,
+    queries: Log,
+    correction: Correction | None,
+    scores: CorrectionScores | None,
+    measured: Measured | None,
+    seconds: float,
+) -> Repair:
+    """Return a model whose facts say what was learned from the log, and what was measured."""
+    name = NONE if model.correction is None or correction is None else name_of(correction)
+    noted: dict[str, Any] = {
+        "correction": name,
+        "log": len(queries.learned) + len(queries.held),
+        "held-out queries": len(queries.held),
+        "correction chosen by": _why(name, scores, measured, len(queries.held)),
+        "corrections tried": [] if scores is None else scores.tried_rows(name),
+        "correction seconds": seconds,
+    }
+    if measured is not None and model.correction is not None:
+        noted["agreement without a column"] = None if model.correction.column else measured.agreement
+    learned = model.learned or {"from": "log", "n": len(queries.learned), "mover": name, "chosen by": ""}
+    if learned["from"] == "log":
+        learned["chosen by"] = noted["correction chosen by"]
+    figures = [*model.facts.get("figures", []), *_figures(scores, name, measured, len(queries.held))]
+    return replace(model, facts={**model.facts, "learned": {**learned, **noted}, "figures": figures})
+
+
+def _figures(
+    scores: CorrectionScores | None, name: str, measured: Measured | None, n_held: int
+) -> list[dict[str, Any]]:
+    rows = []
+    if scores is not None and name != NONE:
+        title = f"nDCG@{K} of the correction, held out, chosen by it"
+        rows.append(asdict(measure_change(title, "all", scores.none, scores.scores[name])))
+    if measured is not None and name != NONE:
+        before, after = measured.hubness
+        unknown = float("nan"), float("nan")
+        title = f"N{before.k} skewness, held-out queries of the log"
+        rows.append(asdict(Change(title, "all", n_held, before.skewness, after.skewness, *unknown)))
+    return rows
+
+
+def _why(name: str, scores: CorrectionScores | None, measured: Measured | None, n_held: int) -> str:
+    """Return in words why a correction was taken, or none."""
+    if scores is not None:
+        return scores.explain(name)
+    assert measured is not None
+    before, after = measured.hubness
+    n_changed = int(measured.changed.sum())
+    if not n_changed:
+        return "No item answers more questions of the log than chance allows: there is nothing to correct."
+    hubs = (
+        f"{n_changed:,} of {len(measured.changed):,} items answer more questions of the log than chance "
+        f"allows. N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f} on {n_held:,} held-out "
+        f"queries, the busiest item {before.largest_occurrence:,} → {after.largest_occurrence:,} answers."
+    )
+    if name == NONE:
+        return f"{hubs} Holding them back leaves held-out queries no fewer hubs, so nothing is changed."
+    return (
+        f"{hubs} Whether answers are better was not measured: that takes queries whose answers are known "
+        "(--pairs; 50 are enough)."
+    )

@@ -1,0 +1,177 @@
+"""Choose a correction from a log of queries, by the few queries of the log whose answers are known.
+
+Judged queries are split into folds; those of a fold are answered among items whose correction is learned
+from the log without them. Every correction is compared with none by itself: of those that are ahead by more
+than chance would explain, the best is taken, and none where there is no such one. Few hubs alone are no
+reason to choose a correction: the one that leaves the fewest often costs answers.
+
+Without judgements nothing can be compared, and the one correction that is safe without them is taken:
+`HoldHubs`, which leaves every item alone whose share of the answers may be chance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..corrections import (
+    CSLS,
+    NNN,
+    Correction,
+    DisSimLocal,
+    DualIS,
+    HoldHubs,
+    InvertedSoftmax,
+    LocalScaling,
+    MeanQuery,
+    Sinkhorn,
+)
+from ..corrections.correction import answers_of
+from ..retrieval import gains, ndcg
+from ..support.progress import progress_bar
+from .folds import mean_and_error, query_folds, tried_row
+from .from_pairs import JudgedQueries, K
+
+CANDIDATES: tuple[Correction, ...] = (
+    HoldHubs(),
+    NNN(0.25, 16),
+    NNN(0.5, 64),
+    CSLS(),
+    MeanQuery(0.25),
+    InvertedSoftmax(2.0, 0.5),
+    DualIS(2.0, 0.5),
+    Sinkhorn(3.0),
+    Sinkhorn(4.0),
+    Sinkhorn(4.0, 0.5),
+    LocalScaling(),
+    DisSimLocal(),
+)
+AHEAD = 2.0  # standard errors that a correction must be ahead of none
+FOLDS = 5
+ANSWERS = 400  # of judged queries that a choice is based on; more take longer and change little
+LEAST = 20  # judged queries to choose by
+BANK = 5000  # queries of the log that candidates learn from
+POOL = 20_000  # items that judged queries are compared with; of more, a random sample
+NONE = "no correction"
+
+
+@dataclass(frozen=True)
+class CorrectionScores:
+    """nDCG@10 of judged queries with every correction, and with none."""
+
+    none: np.ndarray  # (n,)
+    scores: dict[str, np.ndarray]  # (n,), by the text of a correction
+
+    def ahead(self, name: str) -> tuple[float, float]:
+        """Return how far a correction is ahead of none, and the standard error of that."""
+        return mean_and_error(self.scores[name] - self.none)
+
+    def is_ahead(self, name: str) -> bool:
+        """Return whether a correction is ahead of none by more than chance would explain."""
+        gain, error = self.ahead(name)
+        return gain > AHEAD * error
+
+    def best(self) -> str:
+        """Return the best of the corrections that are ahead of none, or NONE."""
+        ahead = [name for name in self.scores if self.is_ahead(name)]
+        return max(ahead, key=lambda name: self.scores[name].mean(), default=NONE)
+
+    def tried_rows(self, chosen: str) -> list[dict[str, Any]]:
+        """Return every correction with its score, the best first, as plain data for a page."""
+        rows = [
+            tried_row(
+                name,
+                *mean_and_error(scores),
+                len(scores),
+                chosen=name == chosen,
+                why_not="" if name == NONE or self.is_ahead(name) else "not ahead of no correction",
+            )
+            for name, scores in ((NONE, self.none), *self.scores.items())
+        ]
+        return sorted(rows, key=lambda row: -row["score"])
+
+    def explain(self, chosen: str) -> str:
+        """Return why a correction was chosen, in words."""
+        n = len(self.none)
+        if chosen == NONE:
+            name = max(self.scores, key=lambda name: self.scores[name].mean())
+            gain, error = self.ahead(name)
+            return (
+                f"No correction is ahead of none by {AHEAD:g} standard errors on {n} judged queries; the "
+                f"best of {len(self.scores)}, {name}, changes nDCG@{K} by {gain:+.3f} ± {1.96 * error:.3f}."
+            )
+        gain, error = self.ahead(chosen)
+        return (
+            f"nDCG@{K} {self.none.mean():.3f} → {self.scores[chosen].mean():.3f} on {n} judged queries "
+            f"({gain:+.3f} ± {1.96 * error:.3f}); the best of {len(self.scores)} corrections."
+        )
+
+
+def candidates_for(metric: str, column: bool) -> list[Correction]:
+    """Return the corrections that compete, for an index that compares by this metric."""
+    usable = [correction for correction in CANDIDATES if not (correction._by_distance and metric == "ip")]
+    return [clone(correction).set_params(metric=metric, column=column) for correction in usable]
+
+
+def name_of(correction: Correction) -> str:
+    """Return the name and the setting of a correction, without what the index decides."""
+    return repr(clone(correction).set_params(metric="cosine", column=False))
+
+
+def score_corrections(
+    store: Callable[[np.ndarray], np.ndarray],
+    judged: JudgedQueries,
+    others: np.ndarray,
+    metric: str,
+    *,
+    column: bool = False,
+    random_state: int = 0,
+    progress: bool | None = False,
+) -> CorrectionScores:
+    """Score every correction on judged queries that nothing was learned from.
+
+    Parameters
+    ----------
+    store : function of row numbers of judged queries
+        It returns the items, (n, d), as they would be stored before any correction, learned from these
+        judged queries alone; in the space that the index compares in.
+    judged : the judged queries, in that space
+    others : array of shape (m, d)
+        The other queries of the log, in that space.
+    metric : "l2", "cosine" (all have length 1) or "ip"
+    """
+    n = len(judged.queries)
+    if n < LEAST:
+        raise ValueError(f"{n} judged queries are too few to choose a correction by: give {LEAST} or more.")
+    rng = np.random.default_rng(random_state)
+    used = query_folds(n, FOLDS, rng)[: max(1, -(-ANSWERS * FOLDS // n))]
+    candidates = candidates_for(metric, column)
+    parts: dict[str, list[np.ndarray]] = {NONE: []}
+    with progress_bar(progress, len(used) * (len(candidates) + 1), unit=" tried", desc="correct") as bar:
+        for train, test in used:
+            items, relevant = _pool(store(train), judged.take(np.sort(test)).relevant, rng)
+            queries = judged.queries[np.sort(test)]
+            log = np.concatenate([others, judged.queries[train]])
+            log = log[rng.permutation(len(log))[:BANK]]
+            for correction in (None, *candidates):
+                stored = items if correction is None else correction.fit(log, items).move(items)
+                asked = np.pad(queries, ((0, 0), (0, stored.shape[1] - queries.shape[1])))
+                indices = answers_of(asked, stored, min(K, len(stored)), metric)
+                name = NONE if correction is None else name_of(correction)
+                parts.setdefault(name, []).append(ndcg(gains(indices, relevant), relevant))
+                bar.update()
+    scores = {name: np.concatenate(values) for name, values in parts.items()}
+    return CorrectionScores(scores.pop(NONE), scores)
+
+
+def _pool(items: np.ndarray, relevant: Any, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
+    """Return all items, or of many those that are judged and others at random, with their new row numbers."""
+    if len(items) <= POOL:
+        return items, relevant
+    needed = np.array([*{item: None for worth in relevant for item in worth}], dtype=np.int64)
+    others = np.setdiff1d(np.arange(len(items)), needed)
+    chosen = np.sort(np.concatenate([needed, rng.choice(others, POOL - len(needed), replace=False)]))
+    places = dict(zip(chosen.tolist(), range(len(chosen)), strict=True))
+    return items[chosen], [{places[item]: gain for item, gain in worth.items()} for worth in relevant]
