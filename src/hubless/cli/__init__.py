@@ -18,7 +18,10 @@ CODES = "exit codes: 0 success; 1 failure, with a message that says why; 2 usage
 VERBS = {  # in the order in which users need them: the module with the options, and what the verb does
     "demo": ("paper", "compare Euclidean, Move-query, Move-labeled and auto on data from scikit-learn"),
     "doctor": ("look", "diagnose an index: its metric, its vectors, its hubs, and whether moving is safe"),
-    "fit": ("learn", "learn how to move the items of an index, from labels or from queries and answers"),
+    "fit": (
+        "learn",
+        "learn how to move the items of an index, from labels, queries and answers, or queries",
+    ),
     "evaluate": ("report", "measure what a model changes for queries whose correct answers are known"),
     "preview": ("look", "show what queries find now, and what they would find after the move"),
     "predict": ("look", "classify queries by the vote of the moved items nearest to them"),

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from ..support.text import printable
 from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, option, positive
 
 
@@ -15,13 +16,18 @@ def add_fit(verb: Verb) -> None:
         "hubless fit index.faiss --items items.csv --labels category -o model",
         "hubless fit docs.npy --metric cosine --items docs.csv --id doc_id --pairs qrels.tsv \\",
         "    --queries queries.npy --query-items queries.json -o model",
+        "hubless fit index.faiss --queries log.npy -o model",
         "hubless fit folder-of-parts --labels category --memory 2GB -o model",
-        more="The mover is chosen on held-out queries; not moving at all is one of the choices.",
+        more="From labels and from answers (--pairs), the mover is chosen on held-out queries; not moving "
+        "at all is one of the choices. From queries alone, items that answer more of them than chance allows "
+        "are held back.",
     )
     verb.add_source()
-    verb.add_truth()
+    verb.add_truth(required=False)
     verb.add_queries()
     option(verb, "-o --out MODEL", "folder to write (default: model)", default="model")
+    text = "from queries: write the correction into one more column, exactly; queries get a 0 there (L2 only)"
+    option(verb, "--column", text)
     text = "from labels: the best of many movers (auto, the default), or the paper's (ridge)"
     option(verb, "--mover", text, choices=("auto", "ridge"), default="auto")
     verb.add_seed("the folds and samples")
@@ -52,7 +58,7 @@ def _fit(options: VerbOptions) -> None:
     from ..saving import save
 
     scratch = options.scratch
-    names = ("labels", "pairs", "mover", "memory", "max_pairs", "skip_bad", "dask", "random_state")
+    names = ("labels", "pairs", "mover", "column", "memory", "max_pairs", "skip_bad", "dask", "random_state")
     model = fit_index(
         options.open_source(),
         queries=options.open_queries(),
@@ -70,6 +76,7 @@ def _fit(options: VerbOptions) -> None:
 def _fit_words(options: VerbOptions, learned: dict[str, Any], model: Any) -> list[str]:
     """Return what was learned, and what to do next."""
     lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_words(learned)]
+    lines += _correction_words(learned)
     if learned.get("pairs left out"):
         count = f"{learned['pairs left out']:,} pairs were ignored"
         lines.append(f"{count}: their query or item is unknown, or has no vector.")
@@ -81,6 +88,24 @@ def _fit_words(options: VerbOptions, learned: dict[str, Any], model: Any) -> lis
     lines += [] if model.query_note is None else [model.query_note]
     lines.append("`hubless preview` and `hubless evaluate` show what would change.")
     return [*lines, f"next: hubless apply {folder} {options.typed_source()} -o {target}"]
+
+
+def _correction_words(learned: dict[str, Any]) -> list[str]:
+    """Return what a user should know of a correction that was learned from a log of queries."""
+    lines = []
+    if learned["from"] != "log" and "correction" in learned:
+        lines += [f"correction: {learned['correction']}", learned["correction chosen by"]]
+    for item in learned.get("held items", []):
+        lines.append(f"  {printable(str(item['id']))}: {item['before']:,} → {item['after']:,} answers")
+    agreement = learned.get("agreement without a column")
+    if agreement is not None:
+        lines.append(
+            f"Without a column, {agreement:.1%} of the answers to held-out queries are those of the exact "
+            "correction."
+        )
+    if learned.get("queries without a vector"):
+        lines.append(f"{learned['queries without a vector']:,} queries have no vector and were ignored.")
+    return lines
 
 
 def _part_words(learned: dict[str, Any]) -> list[str]:

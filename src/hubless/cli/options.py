@@ -81,9 +81,9 @@ class Verb(argparse.ArgumentParser):
         option(self, "--query-id COLUMN", "column of query ids")
         option(self, "--query-items FILE", "for files: a table with a row per query", type=Path)
 
-    def add_truth(self) -> None:
+    def add_truth(self, required: bool = True) -> None:
         """Add the options that say what is learned from or compared with: classes, or judgements."""
-        kind = self.add_mutually_exclusive_group(required=True)
+        kind = self.add_mutually_exclusive_group(required=required)
         option(kind, "--labels COLUMN", LABELS)
         option(kind, "--pairs FILE", "relevance judgements: query-id, corpus-id, score", type=Path)
 

@@ -3,25 +3,40 @@
 λ is chosen on held-out queries, as `selection/across_spaces.py` says.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from ..movers import MoveLabeled
+from ..movers.ridge import move
 from ..neighbors.knn import unit
-from ..selection.across_spaces import JudgedPairs, K, score_penalties
+from ..selection.across_spaces import FOLDS, JudgedPairs, K, item_folds, score_penalties, unseen_items
+from ..selection.from_log import LogFold, fold_numbers
 from ..selection.from_pairs import JudgedQueries
 from ..selection.grid import GRID
+from ..solve import Penalty, RidgeProblem
 from .index_items import IndexItems, are_unit
 from .judgements import Judgements
+from .learn_from_log import with_correction, without
 from .learn_in_memory import SEEN
 from .repair import Repair
 
 
 def learn_across_spaces(
-    items: IndexItems, judgements: Judgements, *, random_state: int = 0, progress: bool | None = False
+    items: IndexItems,
+    judgements: Judgements,
+    log: np.ndarray | None = None,
+    *,
+    column: bool = False,
+    random_state: int = 0,
+    progress: bool | None = False,
 ) -> Repair:
     """Learn the map from items of d columns to queries of e that answers held-out queries best.
+
+    With a log of queries, judged or not, a correction is learned on top, where one helps.
 
     Items and queries of length 1 under L2 are learned as under cosine: moved items have length 1 too.
     """
@@ -61,4 +76,37 @@ def learn_across_spaces(
             }
         ],
     }
-    return Repair(mover, items.metric, None, None, facts)
+    model = Repair(mover, items.metric, None, None, facts)
+    if log is None:
+        return model
+    folds = partial(_folds, items.vectors, judged, chosen, is_unit, random_state)
+    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+    return with_correction(model, items, log, folds=folds, **options)
+
+
+def _folds(
+    vectors: np.ndarray,
+    judged: JudgedQueries,
+    penalty: Penalty,
+    is_unit: bool,
+    random_state: int,
+    log: np.ndarray,
+) -> tuple[Iterator[LogFold], int]:
+    """Return folds by which a correction is chosen, and their number; they are made as for λ."""
+    numbers = fold_numbers(len(judged.queries))
+    rng, pairs = np.random.default_rng(random_state), JudgedPairs.of(judged.relevant)
+
+    def folds() -> Iterator[LogFold]:
+        for fold, _ in zip(item_folds(judged.relevant, FOLDS, rng), numbers, strict=False):
+            rest = pairs.without(fold, judged.relevant)
+            items, held = unseen_items(vectors, judged.take(fold), rest.item, rng)
+            W, mean, query_mean = _map(rest.problem(judged, vectors), penalty)
+            moved = move(items, W, mean, query_mean)
+            yield LogFold(unit(moved) if is_unit else moved, held, without(log, held.queries))
+
+    return folds(), len(numbers)
+
+
+def _map(problem: RidgeProblem, penalty: Penalty) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    W = problem.path().at(penalty.absolute(problem.mean_eigenvalue()))
+    return W, problem.mean, problem.query_mean

@@ -4,10 +4,10 @@ A part of the log is held out: on it hubs are counted before and after, and how 
 without a column. Whether answers get better is measured only where queries with known answers are given.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,15 @@ from ..evaluation import Change, measure_change
 from ..hubness import Hubness, measure_hubness
 from ..movers import Stay
 from ..neighbors.knn import unit
-from ..selection.from_log import NONE, CorrectionScores, candidates_for, name_of, score_corrections
-from ..selection.from_pairs import JudgedQueries, K
+from ..selection.from_log import (
+    NONE,
+    CorrectionScores,
+    LogFold,
+    candidates_for,
+    name_of,
+    score_corrections,
+)
+from ..selection.from_pairs import K
 from ..stores.store import Store, StoreError
 from .index_items import IndexItems, are_unit, read_items
 from .repair import Repair
@@ -28,6 +35,10 @@ HELD = 0.2  # share of the log that is held out
 MOST_HELD = 500  # queries that are held out, at most
 COMPARED = 20_000  # items, at most, by which doing without a column is measured
 LISTED = 10  # held items that a model names
+MATTERS = 0.01  # share of the answers to held-out queries below which hubs are not worth a new index
+
+
+Folds: TypeAlias = Callable[[np.ndarray], tuple[Iterable[LogFold], int]]
 
 
 class Log(NamedTuple):
@@ -78,8 +89,7 @@ def with_correction(
     items: IndexItems,
     log: np.ndarray,
     *,
-    judged: JudgedQueries | None = None,
-    store: Callable[[np.ndarray], np.ndarray] | None = None,
+    folds: Folds | None = None,
     column: bool = False,
     random_state: int = 0,
     progress: bool | None = False,
@@ -92,7 +102,8 @@ def with_correction(
     items : the items that it moves
     log : array of shape (m, d)
         Queries as they are asked, judged or not.
-    judged, store : as for `score_corrections`, which then chooses
+    folds : function of the log, optional
+        It returns folds of judged queries, by which a correction is chosen, and how many there are.
     column : bool
         Whether to write the correction into one more column, in which queries get a 0.
     """
@@ -101,10 +112,9 @@ def with_correction(
     queries = _split(log, model.metric, random_state, items.name)
     vectors = items.vectors if model.moves_nothing else items.moved(model)
     correction, scores = HoldHubs(metric=metric, column=column), None
-    if judged is not None and store is not None:
-        others = _without(queries.learned, judged.queries)
+    if folds is not None:
         options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-        scores = score_corrections(store, judged, others, metric, **options)
+        scores = score_corrections(*folds(queries.learned), metric, **options)
         chosen = {name_of(each): each for each in candidates_for(metric, column)}.get(scores.best())
         if chosen is None:
             return _noted(model, queries, None, scores, None, perf_counter() - started)
@@ -148,9 +158,9 @@ def _split(log: np.ndarray, metric: str, random_state: int, name: str) -> Log:
     return Log(queries[np.sort(order[n_held:])], queries[np.sort(order[:n_held])])
 
 
-def _without(log: np.ndarray, judged: np.ndarray) -> np.ndarray:
-    """Return the queries of a log that are not judged."""
-    known = {row.tobytes() for row in judged.astype(log.dtype)}
+def without(log: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Return the queries of a log that are not among these."""
+    known = {row.tobytes() for row in queries.astype(log.dtype)}
     return log[[row.tobytes() not in known for row in log]]
 
 
@@ -170,9 +180,15 @@ def _measure(correction: Correction, vectors: np.ndarray, held: np.ndarray) -> M
 
 
 def _has_fewer_hubs(measured: Measured) -> bool:
-    """Return whether some item was held back, and held-out queries find fewer hubs for it."""
+    """Return whether held-out queries found the items that were held back, and find fewer hubs now."""
     before, after = measured.hubness
-    return bool(measured.changed.any()) and after.skewness < before.skewness
+    return _share_held(measured) >= MATTERS and after.skewness < before.skewness
+
+
+def _share_held(measured: Measured) -> float:
+    """Return which share of the answers to held-out queries were items that are held back now."""
+    counts = np.asarray(measured.hubness[0].occurrence)
+    return float(counts[measured.changed].sum() / counts.sum())
 
 
 def _held_items(items: IndexItems, measured: Measured) -> list[dict[str, Any]]:
@@ -238,9 +254,12 @@ def _why(name: str, scores: CorrectionScores | None, measured: Measured | None, 
         return "No item answers more questions of the log than chance allows: there is nothing to correct."
     hubs = (
         f"{n_changed:,} of {len(measured.changed):,} items answer more questions of the log than chance "
-        f"allows. N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f} on {n_held:,} held-out "
-        f"queries, the busiest item {before.largest_occurrence:,} → {after.largest_occurrence:,} answers."
+        f"allows. Held back: N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f} on "
+        f"{n_held:,} held-out queries, the busiest item {before.largest_occurrence:,} → "
+        f"{after.largest_occurrence:,} answers."
     )
+    if name == NONE and _share_held(measured) < MATTERS:
+        return f"{hubs} They are {_share_held(measured):.1%} of all answers: not worth a new index."
     if name == NONE:
         return f"{hubs} Holding them back leaves held-out queries no fewer hubs, so nothing is changed."
     return (

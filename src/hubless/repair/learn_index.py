@@ -31,6 +31,7 @@ from ..stores.store import Facts, Store, StoreError
 from .index_items import IndexItems, Source, as_store, check_original, fingerprint_of, read_items, space_of
 from .judgements import match_judgements
 from .learn_across import learn_across_spaces
+from .learn_from_log import learn_from_log, read_items_to_correct, read_log
 from .learn_in_memory import learn_from_labels, learn_from_pairs
 from .repair import Repair
 
@@ -42,6 +43,7 @@ def fit_index(
     pairs: str | os.PathLike[str] | None = None,
     queries: Source | None = None,
     mover: str = "auto",
+    column: bool = False,
     in_parts: bool | None = None,
     memory: str | int | None = None,
     max_pairs: str | int | None = "auto",
@@ -51,15 +53,17 @@ def fit_index(
     random_state: int = 0,
     progress: bool | None = False,
 ) -> Repair:
-    """Learn how to move the items of an index, from their labels or from queries and their answers.
+    """Learn how to move the items of an index: from labels, from queries and their answers, or from queries.
 
-    Parameters are chosen on held-out queries; not moving at all is among the choices.
+    From labels and from answers, parameters are chosen on held-out queries; not moving at all is among the
+    choices. From queries alone, items that answer more of them than chance allows are held back, and the
+    others stay where they are.
 
     Parameters
     ----------
     source : name of a store, or Store
     labels : str, optional
-        Column with the class of each item. Give this, or `pairs` and `queries`.
+        Column with the class of each item. Give this, or `queries`, with or without `pairs`.
     pairs : path, optional
         Relevance judgements: a table with query-id, corpus-id and score, or TREC's four columns.
     queries : name of a store, or Store, optional
@@ -67,6 +71,9 @@ def fit_index(
         items, as captions for images, items are moved into their space.
     mover : "auto" or "ridge"
         From labels: the best of many movers, or the paper's with λ chosen.
+    column : bool
+        From queries: whether to write the correction into one more column, exactly, in which queries get a
+        0. By default it is written into the columns there are, and queries stay as they are. For L2 only.
     in_parts : bool, optional
         From labels: whether to read the items block by block. By default, where they do not fit in memory or
         where `memory`, `max_pairs`, `skip_bad` or `dask` is given.
@@ -90,22 +97,15 @@ def fit_index(
     model : Repair
         Save it with `hubless.save`; `model.facts["learned"]` says what was chosen and why.
     """
-    if (labels is None) == (pairs is None):
-        raise StoreError(
-            "give either the column of classes (labels, --labels) or judgements (pairs, --pairs)."
-        )
+    _check_given(labels, pairs, queries, column)
     store, parts = as_store(source), InParts(memory, max_pairs, skip_bad, dask, scratch)
-    if pairs is not None:
+    if labels is None:
         for option in parts.given():
             typed = option.replace("_", "-")
-            raise StoreError(f"{option} (--{typed}) is for labels (--labels): pairs are learned in memory.")
-        if queries is None:
-            raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
-        items = read_items(store, progress=progress)
-        judgements = match_judgements(as_store(queries), pairs, items)
-        is_one_space = judgements.queries.shape[1] == items.vectors.shape[1]
-        learn = learn_from_pairs if is_one_space else learn_across_spaces
-        return learn(items, judgements, random_state=random_state, progress=progress)
+            raise StoreError(f"{option} (--{typed}) is for labels (--labels): queries are learned in memory.")
+        options: dict[str, Any] = {"column": column, "random_state": random_state}
+        assert queries is not None
+        return _fit_queries(store, as_store(queries), pairs, options, progress)
     if memory is not None and dask is not None:
         raise StoreError("memory (--memory) is for one process: leave it out, as Dask has its own limits.")
     limit = budget(memory)
@@ -117,6 +117,40 @@ def fit_index(
     with nullcontext() if dask is None else cluster(dask):
         parts = parts._replace(memory=limit)
         return _fit_in_parts(store, str(labels), mover, parts, random_state, progress)
+
+
+def _check_given(labels: Any, pairs: Any, queries: Any, column: bool) -> None:
+    """Refuse arguments that do not go together."""
+    if labels is not None and pairs is not None:
+        raise StoreError("give the column of classes (labels, --labels) or judgements (pairs, --pairs).")
+    if pairs is not None and queries is None:
+        raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
+    if labels is None and queries is None:
+        raise StoreError(
+            "give what to learn from: the column of classes (labels, --labels), queries and their answers "
+            "(queries and pairs, --queries and --pairs), or queries alone (--queries)."
+        )
+    if labels is not None and (queries is not None or column):
+        name = "column" if queries is None else "queries"
+        raise StoreError(f"{name} (--{name}) is not used with labels (--labels): leave one of them out.")
+
+
+def _fit_queries(
+    store: Store, queries: Store, pairs: Any, options: dict[str, Any], progress: bool | None
+) -> Repair:
+    """Learn from queries: with some answers, a map and a correction; without any, a correction alone."""
+    d = store.facts().dimension
+    if pairs is None:
+        log, missing = read_log(queries, d)
+        model = learn_from_log(read_items_to_correct(store, progress), log, **options)
+    else:
+        log, missing = read_log(queries)
+        items = read_items(store, progress=progress)
+        judgements = match_judgements(queries, pairs, items)
+        learn = learn_from_pairs if judgements.queries.shape[1] == d else learn_across_spaces
+        model = learn(items, judgements, log, progress=progress, **options)
+    model.facts["learned"]["queries without a vector"] = missing
+    return model
 
 
 class InParts(NamedTuple):

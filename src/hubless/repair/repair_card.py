@@ -3,13 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..movers import Stay
 from ..saving.folder import escape, heading, python_code, shown_value, table_row
 
 
 def repair_card(model: Any) -> list[str]:
     """Return the parts of README.md."""
-    parts = [*heading(model, model.mover), *_learned_from(model.facts), *_figures(model.facts)]
+    parts = [*heading(model, _shown(model)), *_learned_from(model.facts), *_figures(model.facts)]
     return [*parts, _use_repair(model)]
+
+
+def _shown(model: Any) -> Any:
+    """Return what moves items: the mover, or the correction where the mover does nothing."""
+    alone = isinstance(model.mover, Stay) and model.correction is not None
+    return model.correction if alone else model.mover
 
 
 def _learned_from(facts: Mapping[str, Any]) -> list[str]:
@@ -52,5 +59,7 @@ def _use_repair(model: Any) -> str:
     )
     label = f" Its classes are in the column {escape(model.label)}." if model.label is not None else ""
     purpose = f"It moves the items of an index by {model.metric}"
+    if model.correction is not None:
+        purpose += f", and corrects them by {escape(model.correction)}"
     queries = f". {model.query_note}" if model.query_note else "; queries stay as they are."
     return f"{purpose}{queries}{lengths}{label}\n\n{code}"

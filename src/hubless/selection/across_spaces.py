@@ -132,7 +132,7 @@ def score_penalties(
                 rest = pairs.without(fold, judged.relevant)
                 test = fold if len(fold) <= ANSWERS // FOLDS else rng.choice(fold, ANSWERS // FOLDS, False)
                 if len(rest.query) and len(test):
-                    unseen = _unseen(vectors, judged.take(test), rest.item, rng)
+                    unseen = unseen_items(vectors, judged.take(test), rest.item, rng)
                     total[:, test] += _score_fold(rest.problem(judged, vectors), *unseen, is_unit)
                     answered[test] += 1
                 bar.update()
@@ -165,7 +165,7 @@ def _by_chance(relevant: Relevant, n: int) -> np.ndarray:
     return ndcg(np.repeat(worth[:, None], min(K, n), axis=1), relevant)
 
 
-def _unseen(
+def unseen_items(
     vectors: np.ndarray, judged: JudgedQueries, seen: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, JudgedQueries]:
     """Return the items that are not seen, of many a sample, and queries with the new rows of their items."""

@@ -9,9 +9,9 @@ Without judgements nothing can be compared, and the one correction that is safe 
 `HoldHubs`, which leaves every item alone whose share of the answers may be chance.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -31,7 +31,7 @@ from ..corrections import (
 from ..corrections.correction import answers_of
 from ..retrieval import gains, ndcg
 from ..support.progress import progress_bar
-from .folds import mean_and_error, query_folds, tried_row
+from .folds import mean_and_error, tried_row
 from .from_pairs import JudgedQueries, K
 
 CANDIDATES: tuple[Correction, ...] = (
@@ -120,10 +120,24 @@ def name_of(correction: Correction) -> str:
     return repr(clone(correction).set_params(metric="cosine", column=False))
 
 
+class LogFold(NamedTuple):
+    """Judged queries that nothing was learned from, and what they are answered by."""
+
+    items: np.ndarray  # (n, d), as stored before any correction, in the space that the index compares in
+    judged: JudgedQueries  # with row numbers of these items
+    log: np.ndarray  # (m, d), the queries that corrections learn from: none of the judged ones
+
+
+def fold_numbers(n: int) -> range:
+    """Return the numbers of the folds that are used of n judged queries; ValueError where these are few."""
+    if n < LEAST:
+        raise ValueError(f"{n} judged queries are too few to choose a correction by: give {LEAST} or more.")
+    return range(min(FOLDS, -(-ANSWERS * FOLDS // n)))
+
+
 def score_corrections(
-    store: Callable[[np.ndarray], np.ndarray],
-    judged: JudgedQueries,
-    others: np.ndarray,
+    folds: Iterable[LogFold],
+    n_folds: int,
     metric: str,
     *,
     column: bool = False,
@@ -134,29 +148,20 @@ def score_corrections(
 
     Parameters
     ----------
-    store : function of row numbers of judged queries
-        It returns the items, (n, d), as they would be stored before any correction, learned from these
-        judged queries alone; in the space that the index compares in.
-    judged : the judged queries, in that space
-    others : array of shape (m, d)
-        The other queries of the log, in that space.
+    folds : iterable of LogFold, n_folds of them
     metric : "l2", "cosine" (all have length 1) or "ip"
+    column : whether corrections are written into one more column
     """
-    n = len(judged.queries)
-    if n < LEAST:
-        raise ValueError(f"{n} judged queries are too few to choose a correction by: give {LEAST} or more.")
     rng = np.random.default_rng(random_state)
-    used = query_folds(n, FOLDS, rng)[: max(1, -(-ANSWERS * FOLDS // n))]
     candidates = candidates_for(metric, column)
     parts: dict[str, list[np.ndarray]] = {NONE: []}
-    with progress_bar(progress, len(used) * (len(candidates) + 1), unit=" tried", desc="correct") as bar:
-        for train, test in used:
-            items, relevant = _pool(store(train), judged.take(np.sort(test)).relevant, rng)
-            queries = judged.queries[np.sort(test)]
-            log = np.concatenate([others, judged.queries[train]])
-            log = log[rng.permutation(len(log))[:BANK]]
+    with progress_bar(progress, n_folds * (len(candidates) + 1), unit=" tried", desc="correct") as bar:
+        for fold in folds:
+            items, relevant = _pool(fold.items, fold.judged.relevant, rng)
+            log = fold.log[rng.permutation(len(fold.log))[:BANK]]
             for correction in (None, *candidates):
                 stored = items if correction is None else correction.fit(log, items).move(items)
+                queries = fold.judged.queries
                 asked = np.pad(queries, ((0, 0), (0, stored.shape[1] - queries.shape[1])))
                 indices = answers_of(asked, stored, min(K, len(stored)), metric)
                 name = NONE if correction is None else name_of(correction)
