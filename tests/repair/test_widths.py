@@ -17,6 +17,7 @@ from hubless.repair.evaluate import evaluate_index
 from hubless.repair.move_stream import move_arrow, move_lines
 from hubless.repair.predict import predict_index
 from hubless.repair.preview import preview_index
+from hubless.repair.recall import compare_recall
 from hubless.repair.repair import Repair
 from hubless.report.index_report import report_index
 from hubless.stores.opening import open_store
@@ -255,6 +256,21 @@ def test_a_faiss_index_with_a_column_is_asked_with_a_0(captions, column, tmp_pat
     moved = column.move(captions.X)
     truth = [np.argmin(((moved - np.r_[q, 0]) ** 2).sum(axis=1)) for q in queries]
     assert np.mean(found[:, 0] == truth) >= 0.95
+
+
+def test_each_index_is_searched_with_vectors_of_its_own_width(tmp_path):
+    rng = np.random.default_rng(0)
+    stores = []
+    for name, width, effort in (("blue", 30, 64), ("wide", 40, 64), ("hasty", 40, 1)):
+        index = faiss.IndexHNSWFlat(width, 4)
+        index.hnsw.efSearch = effort
+        index.add(rng.standard_normal((500, width)).astype(np.float32))
+        faiss.write_index(index, str(tmp_path / f"{name}.faiss"))
+        stores.append(open_store(tmp_path / f"{name}.faiss"))
+    blue, wide, hasty = stores
+    assert compare_recall(blue, wide) == []
+    (note,) = compare_recall(blue, hasty)
+    assert "Widen its search" in note
 
 
 def test_streams_get_the_width(captions):
