@@ -215,6 +215,17 @@ def test_queries_of_another_width_have_no_hubs_and_no_page(captions, monkeypatch
             report_index(captions.source, model=model, queries=captions.queries, pairs=captions.pairs)
 
 
+def test_a_page_of_a_column_says_what_queries_get(captions, column, tmp_path, monkeypatch):
+    monkeypatch.setattr("hubless.report.index_report.advises_moving", lambda _: True)
+    np.save(tmp_path / "q.npy", captions.X + 0.3)
+    store = open_store(captions.folder / "items.npy", metric="l2", items=captions.items)
+    asked = open_store(tmp_path / "q.npy", items=captions.names)
+    page = report_index(store, model=column, queries=asked, labels="kind", k=1)
+    evaluation = evaluate_index(column, store, asked, labels="kind", k=1)
+    assert page.evaluation.figures == evaluation.figures
+    assert page.figures["apply"]["words"].startswith(column.query_note)
+
+
 def test_a_moved_index_of_another_width_has_hubs(captions, tmp_path):
     np.save(tmp_path / "v.npy", captions.X)
     store = open_store(tmp_path / "v.npy", metric="cosine")
