@@ -75,8 +75,8 @@ class Evaluation:
     """What a model changes; print it."""
 
     figures: list[Change]  # the verdict depends on the first
-    fixed: int  # queries answered correctly after and not before
-    broken: int  # queries answered correctly before and not after
+    fixed: int  # queries answered correctly after and not before; 0 where there is no before
+    broken: int  # queries answered correctly before and not after; likewise
     answered: str  # what a correct answer is, in words
     hubness: BeforeAfter  # Hubness; None where nothing could be searched for before the move
     notes: list[str]

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import LocalCluster
 
-from hubless import load
+from hubless import load, save
 from hubless.movers import MoveLabeled
 from hubless.outofcore.dask import dask_files as files
 from hubless.outofcore.dask import engine
+from hubless.repair.repair import Repair
 from tests.outofcore.dask_cluster import running
 
 D, ROWS, PARTS = 8, 150, 6
@@ -105,6 +106,24 @@ def test_a_matrix_of_many_blocks(run, address, data, tmp_path, monkeypatch):
     same_as_in_memory(data, mover)
     run("apply", tmp_path / "model", *source, "-o", "moved.npy", "--dask", address)
     np.testing.assert_allclose(np.load(tmp_path / "moved.npy"), mover.move(X), rtol=1e-5, atol=1e-5)
+
+
+def test_moved_copies_of_another_width(run, address, folder, data, tmp_path, monkeypatch):
+    X, _ = data
+    np.save(tmp_path / "v.npy", X)
+    monkeypatch.setattr(files, "BLOCK", 100 * D * 4)
+    queries = (X @ np.random.default_rng(0).standard_normal((D, 13))).astype(np.float32)
+    model = Repair(MoveLabeled(1.0).fit_pairs(queries, X))
+    save(model, tmp_path / "model")
+    for source, target in ((tmp_path / "v.npy", "moved.npy"), (folder, "moved")):
+        run("apply", tmp_path / "model", source, "-o", target, "--dask", address)
+    wanted = model.move(X)
+    np.testing.assert_allclose(np.load(tmp_path / "moved.npy"), wanted, rtol=1e-5, atol=1e-5)
+    table = pq.read_table(tmp_path / "moved")
+    np.testing.assert_allclose(table["v"].to_pylist(), wanted, rtol=1e-5, atol=1e-5)
+    assert table["label"].to_pylist() == data[1].tolist()
+    assert run("promote", folder, "moved")["serving"] == str(folder)
+    assert run("status", folder)["dimension"] == 13
 
 
 def test_bad_parts(run, refused, address, folder, data, tmp_path):

@@ -256,6 +256,9 @@ class StoreContract:
         original = store.sibling(served)
         assert (original.facts().dimension, original.facts().count) == (8, len(ids))
         assert overlap(case.ask(original, narrow, 5), before) == 1.0
+        apply_index(model, original, case.green)  # what was kept is used again, where that has this name
+        promote_index(original, case.green)
+        assert store.sibling(served).facts().dimension == width
 
     def test_an_interrupted_copy_of_another_width_is_resumed(self, case, made, monkeypatch):
         store, ids, X, *_ = made

@@ -23,8 +23,9 @@ def MoveNodes(model: Repair) -> Any:
 
     IngestionPipeline(transformations=[splitter, embedding, MoveNodes(model)], vector_store=...)
 
-    It does what `move_nodes` does. A pipeline caches results by the texts of the nodes, without their
-    embeddings; results of this step are never taken from the cache, since the embedding may have changed.
+    It does what `move_nodes` does. Queries stay as they are, or as `model.query_note` says. A pipeline caches
+    results by the texts of the nodes, without their embeddings; results of this step are never taken from the
+    cache, since the embedding may have changed.
     """
     _check_nodes_model(model)
     return _component()(model)

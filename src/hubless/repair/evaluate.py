@@ -38,6 +38,8 @@ def evaluate_index(
 ) -> Evaluation:
     """Measure what a model changes for queries with known answers, before and after, by exact search.
 
+    Where queries have another width than the items, there are figures after the move alone.
+
     Parameters
     ----------
     model : folder, Repair or mover

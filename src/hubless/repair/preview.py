@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..neighbors.knn import unit
-from ..stores.store import Batch, Store, StoreError
+from ..stores.store import Batch, Facts, Store, StoreError
 from .apply import check_movable
 from .defaults import FETCHED
 from .index_items import Model, Source, as_repair, as_store, check_queries_of, read_queries
@@ -87,7 +87,7 @@ def preview_index(
     check_queries_of(repair, vectors, store.name)
     columns = [name for name in (text, repair.label) if name is not None]
     if repair.is_between_spaces:
-        return _among_all(repair, store, chosen, k, columns, text)
+        return _among_all(repair, store, facts, chosen._replace(vectors=vectors), k, text)
     batches = [
         store.fetch([i for i in row if i is not None], columns)
         for row in store.search(vectors, min(max(fetched, k), facts.count)).tolist()
@@ -119,14 +119,14 @@ def _rows_of(queries: Batch, rows: Sequence[int] | None) -> Batch:
 
 
 def _among_all(
-    model: Repair, store: Store, queries: Batch, k: int, columns: Sequence[str], text: str | None
+    model: Repair, store: Store, facts: Facts, queries: Batch, k: int, text: str | None
 ) -> list[Preview]:
     """Rank all items of a store after the move, batch by batch."""
     found: list[list[dict[str, Any]]] = [[] for _ in queries.ids]
     asked = unit(queries.vectors) if model.metric == "cosine" else queries.vectors
-    asked = model.as_queries(asked.astype(np.float32))
+    asked, columns = model.as_queries(asked), [name for name in (text, model.label) if name is not None]
     for batch in store.batches(columns):
-        check_movable(model, store, store.facts(), batches=[batch])
+        check_movable(model, store, facts, batches=[batch])
         moved = model.move_batch(batch)
         texts = [None] * len(moved) if text is None else batch.columns[text]
         for place, query in enumerate(asked):

@@ -26,7 +26,7 @@ METRICS = ("l2", "cosine", "ip")  # inner product of unit vectors is cosine
 
 @dataclass
 class Repair:
-    """A fitted mover for the items of an index; queries stay as they are.
+    """A fitted mover for the items of an index; queries are never moved.
 
     Parameters
     ----------
