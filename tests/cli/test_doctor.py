@@ -145,7 +145,7 @@ def test_planted_items_are_named_with_the_queries_that_they_capture(run, words, 
         assert {query["text"] for query in hub["captured"]} == {f"ask\r{place}"}
         assert hub["score"] < -4
     said = words("doctor", *source, *asking)
-    assert "12 of these are suspicious: they may be planted" in said
+    assert "12 of these look planted" in said
     assert "Look at the suspicious items before anything else" in said
     assert "answers q" in said
     assert "items alone" not in said
@@ -169,3 +169,11 @@ def test_items_that_ask_themselves_are_not_called_suspicious(run, words, attacke
     assert "each used as a query" in words("doctor", *attacked[0])
     few = run("doctor", *attacked[0], "--queries", attacked[1][1], "-k", 600)
     assert few["n_hubs"] == 0  # where every item is in nearly every answer, nothing is rare
+
+
+def test_few_queries_cannot_tell_natural_from_planted(words, run, attacked, tmp_path):
+    np.save(tmp_path / "few.npy", np.load(attacked[1][1])[:31])
+    asking = ["--queries", tmp_path / "few.npy"]
+    assert run("doctor", *attacked[0], *asking)["n_suspicious"] is None
+    said = words("doctor", *attacked[0], *asking)
+    assert "by 31 queries, too few to tell natural hubs from planted ones" in said

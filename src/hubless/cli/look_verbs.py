@@ -9,8 +9,10 @@ def add_doctor(verb: Verb) -> None:
     verb.explain(
         _doctor,
         "hubless doctor index.faiss --items items.csv --text title",
+        "hubless doctor index.faiss --queries log.npy --query-items log.csv",
         "hubless doctor postgresql://me@localhost/shop#products --json",
-        more="Nothing is written.",
+        more="Nothing is written. With --queries, hubs that look planted are named; without, each item is "
+        "used as a query.",
     )
     verb.add_source()
     verb.add_queries()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .evaluate import evaluate_index as evaluate_index
     from .item_steps import ItemSteps as ItemSteps
     from .learn_index import fit_index as fit_index
+    from .planted import captured as captured
+    from .planted import find_planted as find_planted
     from .predict import predict_index as predict_index
     from .preview import preview_index as preview_index
     from .repair import Repair as Repair
@@ -27,8 +29,10 @@ _HOMES = {
     "ItemSteps": "item_steps",
     "Repair": "repair",
     "apply_index": "apply",
+    "captured": "planted",
     "diagnose": "doctor",
     "evaluate_index": "evaluate",
+    "find_planted": "planted",
     "fit_index": "learn_index",
     "index_status": "apply",
     "merge_models": "update",

@@ -71,9 +71,8 @@ class Diagnosis:
             f"puts any item there in at most {chance['false_alarms']:.0%} of such indexes",
         ]
         if self.n_suspicious is not None:
-            lines.append(
-                f"                {self.n_suspicious:,} of these are suspicious: they may be planted"
-            )
+            count = f"{self.n_suspicious:,}" if self.n_suspicious else "none"
+            lines.append(f"                {count} of these look planted")
         shown = self.hubs[: 2 * LISTED]
         rest = len(self.hubs) - len(shown)
         return [*lines, *hub_lines(shown), *([f"  and {rest:,} more; --json lists them all"] if rest else [])]
@@ -186,5 +185,6 @@ def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int
         again = f", without {repeated:,} that repeat another" if repeated else ""
         measured += f", by {len(different):,} queries{again}"
         judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
+        measured += ", too few to tell natural hubs from planted ones" if judged.suspicious is None else ""
     hubs = name_hubs(judged, ids, neighbors, log)
     return Found(measure_hubness(neighbors, len(X)), judged, measured, hubs)

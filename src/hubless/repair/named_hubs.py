@@ -12,6 +12,7 @@ from .planted import SUSPICIOUS, JudgedHubs
 LISTED = 10  # hubs that are named; suspicious ones are named in any case
 EXAMPLES = 3  # captured queries that are shown of each
 WIDTH = 70  # letters of a text that are shown
+INDENT = " " * 13
 
 
 def name_hubs(
@@ -79,9 +80,14 @@ def column_of_queries(store: Store, name: str | None) -> str | None:
 def hub_lines(hubs: Iterable[dict[str, Any]]) -> Iterable[str]:
     """Yield lines that describe hubs; their texts are untrusted."""
     for hub in hubs:
-        yield f"  {hub['occurrence']:>7,} ×  {hub['id']}  {str(hub.get('text') or '')[:WIDTH]}"
+        yield f"  {hub['occurrence']:>7,} ×  {hub['id']}  {_shown(hub)}".rstrip()
         if "kind" in hub:
             looks = "suspicious" if hub["kind"] == "suspicious" else "looks natural"
-            yield f"             {looks}, {hub['share']:.1%} of the queries: {hub['why']}"
+            yield f"{INDENT}{looks}, {hub['share']:.1%} of the queries: {hub['why']}"
         for query in hub.get("captured", ())[: EXAMPLES if hub.get("kind") == "suspicious" else 1]:
-            yield f"             answers {query['id']}  {str(query.get('text') or '')[:WIDTH]}"
+            if _shown(query):  # ids alone say little
+                yield f"{INDENT}answers {query['id']}  {_shown(query)}"
+
+
+def _shown(row: dict[str, Any]) -> str:
+    return str(row.get("text") or "")[:WIDTH]
