@@ -86,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     _add_movers(verbs)
     _add_curves(verbs)
     _add_standings(verbs)
+    _add_transductive(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
     return parser
@@ -164,6 +165,25 @@ def _add_standings(verbs: Any) -> None:
     verb.set_defaults(run=_standings)
 
 
+def _add_transductive(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "transductive",
+        help="compare queries without labels with labeled objects in Balance, one raw result each",
+        description="Fit Balance, chains with it and auto, with labeled objects, a log of queries or the "
+        "queries asked in the place of queries: with few labels, and with queries of another distribution. "
+        "Finished cells are skipped, so an interrupted run resumes; `transductive-page` shows them.",
+        epilog="example: python -m benchmarks transductive --quick --out look",
+    )
+    verb.add_argument("--quick", action="store_true", help="one draw of made data")
+    verb.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all")
+    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/transductive)")
+    verb.set_defaults(run=_transductive)
+    page = verbs.add_parser("transductive-page", help="make the section of docs/movers.md on such queries")
+    page.add_argument("--out", type=Path, help="folder of raw results (default: results/transductive)")
+    page.add_argument("--docs", type=Path, default=DOCS, help="folder of the page (default: docs)")
+    page.set_defaults(run=_transductive_page)
+
+
 def _add_fold(verbs: Any) -> None:
     verb = verbs.add_parser(
         "fold",
@@ -236,6 +256,19 @@ def _standings(options: argparse.Namespace) -> None:
     print(*standings.write(folders, options.out or DOCS, curves), sep="\n")
     if options.out is None:
         print(*standings.put_summary(folders), sep="\n")
+
+
+def _transductive(options: argparse.Namespace) -> None:
+    transductive, cells = _module("transductive"), _module("curve_cells")
+    kept = cells.Cells(options.out or transductive.FOLDER)
+    keys = transductive.plan(options.datasets, options.quick)
+    transductive.run(keys, kept)
+    print(f"{len(keys)} results are in {kept.folder}")
+
+
+def _transductive_page(options: argparse.Namespace) -> None:
+    page = _module("transductive_page")
+    print(*page.put(options.out or page.FOLDER, options.docs / page.PAGE.name), sep="\n")
 
 
 def _fold(options: argparse.Namespace) -> None:

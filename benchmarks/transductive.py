@@ -25,7 +25,7 @@ from hubless.selection.candidates import name
 from hubless.support.progress import progress_bar
 
 from .curve_cells import Cells, Key
-from .curves import ALL, MADE, few, ranks
+from .curves import ALL, MADE, few, zipf
 
 FOLDER = Path(__file__).parent / "results" / "transductive"
 DATASETS = {
@@ -70,15 +70,9 @@ def one_side(split: Split, rng: np.random.Generator) -> Split:
     return Split(split.X[objects], split.y[objects], split.queries[queries], split.truth[queries])
 
 
-# the class of rank r keeps a share 1 / r of its queries, one at least
 def other_shares(split: Split, rng: np.random.Generator) -> Split:
     """Keep queries of some classes much more often than of others; labeled objects stay."""
-    classes = np.unique(split.truth)
-    share = dict(zip(classes, 1 / rng.permutation(np.arange(1, len(classes) + 1)), strict=True))
-    order = rng.permutation(len(split.truth))
-    sizes = {c: max(1, round(share[c] * np.sum(split.truth == c))) for c in classes}
-    kept = np.sort(order[ranks(split.truth[order]) < [sizes[c] for c in split.truth[order]]])
-    return split._replace(queries=split.queries[kept], truth=split.truth[kept])
+    return zipf(split, rng)._replace(X=split.X, y=split.y)
 
 
 SHIFTS: dict[str, Callable[[Split, np.random.Generator], Split]] = {
@@ -161,7 +155,7 @@ def measure(method: str, data: Asked, seed: int) -> dict[str, Any]:
     seconds = perf_counter() - start
     width, predicted = min(10, len(data.y)), model.predict(data.queries)
     neighbors = model.kneighbors(data.queries, width, return_distance=False)
-    return {
+    entry: dict[str, Any] = {
         "status": "done",
         "n_train": len(data.y),
         "n_test": len(data.truth),
@@ -169,8 +163,10 @@ def measure(method: str, data: Asked, seed: int) -> dict[str, Any]:
         "class_accuracy": class_accuracy(data.truth, predicted),
         "skewness": float(skewness(k_occurrence(neighbors, len(data.y)))),
         "seconds": seconds,
-        "chosen": {"n_neighbors": int(model._n_neighbors()), "mover": name(model.mover_)},
     }
+    if mover == AUTO:
+        entry["chosen"] = {"n_neighbors": model.n_neighbors_, "mover": name(model.mover_)}
+    return entry
 
 
 def class_accuracy(truth: np.ndarray, predicted: np.ndarray) -> float:
