@@ -25,7 +25,12 @@ SPEED = {
 }
 # on a machine with an accelerator, so not part of `all`
 GPU = {"gpu": "gpu:measure", "gpu-stream": "gpu:stream", "gpu-tests": "gpu:tests"}
-INDEX = {"pairs": "retrieval:pairs", "labels": "retrieval:labels", "stores": "index_stores:measure"}
+INDEX = {
+    "pairs": "retrieval:pairs",
+    "few": "few_pairs:measure",
+    "labels": "retrieval:labels",
+    "stores": "index_stores:measure",
+}
 SCALE = {
     "beyond": "beyond:measure",
     "workers": "workers:measure",

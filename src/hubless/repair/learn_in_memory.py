@@ -4,6 +4,7 @@ Settings are chosen on held-out queries: from labels by `MoveLabeledClassifierCV
 another fold; from pairs as `selection/from_pairs.py` says.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from time import perf_counter
 from typing import Any
@@ -17,17 +18,10 @@ from ..evaluation import NORMAL, Change, measure_change
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..selection.candidates import movers_in_parts, name, steps
 from ..selection.explain import tried_rows
-from ..selection.from_pairs import (
-    STAY,
-    HeldOutScores,
-    JudgedQueries,
-    K,
-    PairMap,
-    PairSetting,
-    choose_setting,
-    score_held_out,
-)
+from ..selection.from_pairs import HeldOutScores, K, choose_setting, score_held_out, surface
+from ..selection.from_pairs import tried_rows as tried_settings
 from ..selection.grid import MIDDLE
+from ..selection.pair_map import JudgedQueries, PairMap, PairSetting
 from ..solve import Penalty
 from ..stores.store import StoreError
 from .index_items import IndexItems, are_unit, as_texts
@@ -101,7 +95,7 @@ def _label_figures(table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
 def learn_from_pairs(
     items: IndexItems, judgements: Judgements, *, random_state: int = 0, progress: bool | None = False
 ) -> Repair:
-    """Learn the map, and the steps of items that have queries, that answer held-out queries best.
+    """Learn the map, and the held steps of items that have queries, that answer held-out queries best.
 
     Items of length 1 keep it: under L2, too, they are learned as under cosine, which has the same neighbours.
     """
@@ -109,7 +103,11 @@ def learn_from_pairs(
         items = items.in_space("cosine")
     started, is_unit = perf_counter(), items.metric == "cosine"
     queries = JudgedQueries(items.comparable(judgements.queries), judgements.rows(items.places))
-    scores = score_held_out(items.vectors, queries, is_unit, random_state=random_state, progress=progress)
+
+    def learn(judged: JudgedQueries, vectors: np.ndarray) -> Iterator[tuple[PairSetting, np.ndarray]]:
+        return PairMap(judged, vectors, is_unit).ways(vectors)
+
+    scores = score_held_out(items.vectors, queries, learn, random_state=random_state, progress=progress)
     chosen, why = choose_setting(scores)
     pairs = PairMap(queries, items.vectors, is_unit)
     seen = items.ids[pairs.rows].tolist()
@@ -126,8 +124,8 @@ def learn_from_pairs(
             "items with queries": len(seen),
             "mover": str(chosen),
             "chosen by": why,
-            "tried": scores.tried_rows(chosen),
-            "surface": scores.surface(chosen),
+            "tried": tried_settings(scores, chosen),
+            "surface": surface(scores, chosen),
             "seconds": perf_counter() - started,
             "seen": seen if len(seen) <= SEEN else [],
             "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
@@ -140,10 +138,10 @@ def learn_from_pairs(
 
 def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, Any]]:
     """Return the held-out nDCG of not moving and of the choice, for all, seen and unseen items."""
-    parts = [part for part in ("all", "seen", "unseen") if len(scores.of(STAY, part)) > 1]
+    parts = [part for part in ("all", "seen", "unseen") if len(scores.of(scores.stay, part)) > 1]
     measure = f"nDCG@{K}, held out, chosen by it"
     return [
-        asdict(measure_change(measure, part, scores.of(STAY, part), scores.of(chosen, part)))
+        asdict(measure_change(measure, part, scores.of(scores.stay, part), scores.of(chosen, part)))
         for part in parts
     ]
 
@@ -151,5 +149,5 @@ def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, 
 def _steps(pairs: PairMap, items: IndexItems, chosen: PairSetting) -> ItemSteps | None:
     if not chosen.step:
         return None
-    goals = pairs.goals(pairs.moved(chosen.alpha, items.vectors))
+    goals = pairs.goals(chosen.step, pairs.moved(chosen.alpha, items.vectors))
     return ItemSteps(items.ids[pairs.rows], goals.astype(np.float32), chosen.step)

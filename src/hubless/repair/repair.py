@@ -14,7 +14,7 @@ from ..neighbors.knn import unit
 from ..saving.state import check_array, describe, restore
 from ..saving.untrusted import parse_json
 from ..saving.values import array_of, check_names, plain, plain_array, value_of
-from ..selection.from_pairs import step_toward
+from ..selection.pair_map import step_toward
 from ..stores.store import Batch
 from ..support.text import short
 from .repair_card import repair_card
