@@ -27,6 +27,7 @@ SPEED = {
 GPU = {"gpu": "gpu:measure", "gpu-stream": "gpu:stream", "gpu-tests": "gpu:tests"}
 INDEX = {
     "pairs": "retrieval:pairs",
+    "few": "few_pairs:measure",
     "labels": "retrieval:labels",
     "planted": "planted:measure",
     "stores": "index_stores:measure",

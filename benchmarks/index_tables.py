@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 from .markdown import grid, shown
@@ -53,6 +53,42 @@ def _pair_tables(cases: Cases) -> list[str]:
         f"\nnDCG@10 minus that of `{OURS}`, with the 95 % interval, paired by query:\n",
         *grid(["", *PARTS], differences),
     ]
+
+
+def _few_tables(cases: Cases) -> list[str]:
+    rows = [
+        [case_name, name, *(_of_draws(case["methods"], name, part) for part in PARTS), *_stays(runs)]
+        for case_name, case in cases.items()
+        for name, runs in case["methods"].items()
+        if "error" not in runs[0]
+    ]
+    errors = {name: runs[0] for case in cases.values() for name, runs in case["methods"].items()}
+    return [
+        *grid(["", "", *(f"nDCG@10, {part}" for part in PARTS), "draws", "stays"], rows),
+        *_errors(errors),
+    ]
+
+
+def _stays(runs: list[dict[str, Any]]) -> list[str]:
+    """Return how many draws there are, and in how many of them nothing is moved."""
+    return [str(len(runs)), str(sum(run["setting"] in ("", "not moving", "γ = 0.00") for run in runs))]
+
+
+def changes(methods: Mapping[str, Any], name: str, part: str) -> list[float]:
+    """Return how far a method is ahead of not moving in each draw that has queries of a part."""
+    both = zip(methods[name], methods[NONE], strict=True)
+    scores = [(run["nDCG"][part], before["nDCG"][part]) for run, before in both]
+    return [after - before for after, before in scores if after is not None]
+
+
+def _of_draws(methods: Mapping[str, Any], name: str, part: str) -> str:
+    """Return the mean over the draws, and the mean change with its standard error."""
+    scores = [run["nDCG"][part] for run in methods[name] if run["nDCG"][part] is not None]
+    ahead = changes(methods, name, part)
+    if not any(ahead):
+        return f"{fmean(scores):.3f}"
+    error = stdev(ahead) / len(ahead) ** 0.5 if len(ahead) > 1 else float("nan")
+    return f"{fmean(scores):.3f} ({fmean(ahead):+.4f} ± {error:.4f})"
 
 
 def _label_tables(cases: Cases) -> list[str]:
@@ -139,6 +175,7 @@ def _seconds(seconds: list[float]) -> str:
 
 SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "pairs": _pair_tables,
+    "few": _few_tables,
     "labels": _label_tables,
     "planted": planted_tables,
     "stores": _store_tables,

@@ -7,7 +7,7 @@ turn.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,8 @@ from hubless.repair.judgements import Judgements
 from hubless.repair.learn_in_memory import learn_from_pairs
 from hubless.retrieval import gains, ndcg
 from hubless.selection.folds import query_folds
-from hubless.selection.from_pairs import ANSWERS, REPEATS, JudgedQueries, K, PairMap
+from hubless.selection.from_pairs import ANSWERS, REPEATS, K
+from hubless.selection.pair_map import JudgedQueries, PairMap
 from hubless.solve import Penalty, problem_of_pairs
 
 from .index_data import Pairs
@@ -154,10 +155,13 @@ def choose(name: str, data: Pairs, draws: int) -> dict[str, Answered]:
     return {name: Answered(way.moves, runs)}
 
 
-def hubless(metric: str, data: Pairs, draws: int) -> dict[str, Answered]:
-    """Do what `hubless fit` does, for an index by cosine or by L2 of the same vectors, of length 1."""
+def hubless(metric: str, data: Pairs, draws: int | Sequence[int]) -> dict[str, Answered]:
+    """Do what `hubless fit` does, for an index by cosine or by L2 of the same vectors, of length 1.
+
+    `draws` are as many seeds from 0, or the seeds.
+    """
     items, runs = replace(data.items, metric=metric), []
-    for seed in range(draws):
+    for seed in range(draws) if isinstance(draws, int) else draws:
         start = perf_counter()
         model = learn_from_pairs(items, data.train, random_state=seed)
         index = Index(model.move(items.vectors, items.ids.tolist()))

@@ -525,3 +525,29 @@ def apartness(X, queries, n_nearest, by_direction):
         median = theirs[half] if len(theirs) % 2 else (theirs[half - 1] + theirs[half]) / 2
         values.append(list_distance(x, middle) ** 2 / median)
     return np.array(values)
+
+
+def even_direction(log):
+    """u of min Σ (uᵀq − 1)² + λ‖u‖², with λ the mean eigenvalue of Σ q qᵀ, by its normal equations."""
+    d = len(log[0])
+    gram = [[math.fsum(q[i] * q[j] for q in plain(log)) for j in range(d)] for i in range(d)]
+    penalty = math.fsum(gram[i][i] for i in range(d)) / d
+    sides = [math.fsum(q[i] for q in plain(log)) for i in range(d)]
+    return np.linalg.solve(np.array(gram) + penalty * np.eye(d), sides)
+
+
+def held_steps(before, log, own, step, *, shrink, share, fewest, rounds):
+    """Items of length 1 after a step toward their queries, each held for the nearest queries of others."""
+    u, unit = even_direction(log), lambda z: z / np.linalg.norm(z)
+    apart = [np.mean([log[q] for q in queries], axis=0) - z for z, queries in zip(before, own, strict=True)]
+    common, k, held = np.mean(apart, axis=0), min(max(fewest, round(share * len(log))), len(log)), []
+    for z, queries, way in zip(before, own, apart, strict=True):
+        n = len(queries)
+        after = unit(z + step * n / (n + shrink) * (way - common))
+        for _ in range(rounds):
+            others = [q for i, q in enumerate(log) if i not in queries]
+            near = sorted(others, key=lambda q, after=after: distance(q, after))[:k]
+            gain = mean([q @ after - q @ z for q in near]) if near else 0.0
+            after = unit(after - max(gain, 0.0) * u)
+        held.append(after)
+    return np.array(held)

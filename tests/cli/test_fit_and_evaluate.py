@@ -80,30 +80,31 @@ def test_items_without_a_label_are_not_learned_from(run, shop):
     np.testing.assert_allclose(saved.move(shop.X[known]), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_fit_from_pairs_is_ridge_toward_the_identity_and_a_step(library):
-    """By loops: μ + W(z − μ) at length 1, then a step toward the mean of its queries, less what is common."""
+def test_fit_from_pairs_is_ridge_toward_the_identity_and_a_held_step(library):
+    """By loops: μ + W(z − μ) at length 1, then a step toward its queries, held for those of others."""
     learned, saved = library.fitted["learned"], hubless.load(library.folder / "model")
     assert learned["queries"] == 100
     assert learned["pairs left out"] == 0
-    alpha, step = saved.mover.alpha.value, saved.steps.step
-    assert step > 0
     X, queries = unit(library.X), unit(library.queries)
+    train = [int(q[1:]) for q in library.parts["train"]]
     pairs = [
         (int(q[1:]), int(d[1:])) for q in library.parts["train"] for d in library.relevant[q]
     ]  # in the order of the file
     assert learned["n"] == len(pairs)
-    x, z = queries[[q for q, _ in pairs]], X[[d for _, d in pairs]]
-    mu = reference.total_mean(z)
-    scale = np.trace(reference.moments(z - mu, z - mu)[1]) / D
-    W = reference.ridge_toward(x - mu, z - mu, alpha * scale, toward="identity")
-    moved = unit(reference.move(X, W, mu))
-    queries_of = {d: [q for q, e in pairs if e == d] for _, d in pairs}
-    means = {d: np.mean([queries[q] for q in rows], axis=0) for d, rows in queries_of.items()}
-    common = np.mean([means[d] - moved[d] for d in queries_of], axis=0)
-    for d in queries_of:
-        moved[d] = (1 - step) * moved[d] + step * (means[d] - common)
+    moved = X.astype(np.float64)
+    if "λ" in learned["mover"]:
+        x, z = queries[[q for q, _ in pairs]], X[[d for _, d in pairs]]
+        mu = reference.total_mean(z)
+        scale = np.trace(reference.moments(z - mu, z - mu)[1]) / D
+        W = reference.ridge_toward(x - mu, z - mu, saved.mover.alpha.value * scale, toward="identity")
+        moved = unit(reference.move(X, W, mu))
+    assert saved.steps.step > 0
+    rows = [*dict.fromkeys(d for _, d in pairs)]
+    own = [[train.index(q) for q, e in pairs if e == d] for d in rows]
+    held = {"shrink": 0.5, "share": 0.03, "fewest": 10, "rounds": 2}
+    moved[rows] = reference.held_steps(moved[rows], queries[train], own, saved.steps.step, **held)
     got = saved.move(library.X, library.ids)
-    np.testing.assert_allclose(got, unit(moved), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got, moved, rtol=1e-4, atol=1e-5)
 
 
 def test_evaluate_by_labels(run, words, shop, model):

@@ -23,7 +23,6 @@ from hubless.repair.repair import ItemSteps, Repair
 from hubless.retrieval import gains, hit, ndcg, reciprocal_rank
 from hubless.retrieval import recall as found_share
 from hubless.selection import from_pairs
-from hubless.selection.from_pairs import SETTINGS, STAY, HeldOutScores, PairSetting, choose_setting
 from hubless.stores.faiss import FaissIndex
 from hubless.stores.files.file_rows import read_table
 from hubless.stores.files.plain_files import NpyFile
@@ -200,27 +199,6 @@ def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(rng):
     with pytest.raises(StoreError):
         move_arrow(model, source, sink)
     assert not sink.getvalue().endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")  # the end of a whole stream
-
-
-def held_out_scores(gain, unseen_gain):
-    """Two settings: not to move, and one with so much more for seen and for unseen items."""
-    rng = np.random.default_rng(0)
-    base, seen = rng.uniform(0.3, 0.6, (1, 200)), np.arange(200)[None] < 120
-    scores = dict.fromkeys(SETTINGS, base - 0.2) | {STAY: base}
-    noise = 0.05 * rng.standard_normal((1, 200))
-    scores[PairSetting(1.0, 0.1)] = base + np.where(seen, gain, unseen_gain) + noise
-    return HeldOutScores(scores, seen)
-
-
-@pytest.mark.parametrize(
-    ("gain", "unseen_gain", "moves"),
-    [(0.1, 0.0, True), (0.1, -0.1, False), (0.0, 0.0, False), (0.1, 0.1, True)],
-)
-def test_the_choice_does_not_harm_unseen_items(gain, unseen_gain, moves):
-    chosen, why = choose_setting(held_out_scores(gain, unseen_gain))
-    assert (chosen == PairSetting(1.0, 0.1)) == moves
-    assert (chosen == STAY) != moves
-    assert "held-out" in why
 
 
 def test_recall_is_what_loops_say_and_a_loss_is_noted(tmp_path, monkeypatch):

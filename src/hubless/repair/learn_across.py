@@ -15,8 +15,8 @@ from ..movers.ridge import move
 from ..neighbors.knn import unit
 from ..selection.across_spaces import FOLDS, JudgedPairs, K, item_folds, score_penalties, unseen_items
 from ..selection.from_log import LogFold, fold_numbers
-from ..selection.from_pairs import JudgedQueries
 from ..selection.grid import GRID
+from ..selection.pair_map import JudgedQueries
 from ..solve import Penalty, RidgeProblem
 from .index_items import IndexItems, are_unit
 from .judgements import Judgements

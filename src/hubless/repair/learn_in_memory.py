@@ -4,7 +4,9 @@ Settings are chosen on held-out queries: from labels by `MoveLabeledClassifierCV
 another fold; from pairs as `selection/from_pairs.py` says.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -17,22 +19,18 @@ from ..evaluation import NORMAL, Change, measure_change
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
 from ..selection.candidates import movers_in_parts, name, steps
 from ..selection.explain import tried_rows
-from ..selection.from_pairs import (
-    STAY,
-    HeldOutScores,
-    JudgedQueries,
-    K,
-    PairMap,
-    PairSetting,
-    choose_setting,
-    score_held_out,
-)
+from ..selection.folds import query_folds
+from ..selection.from_log import FOLDS, LogFold, fold_numbers
+from ..selection.from_pairs import HeldOutScores, K, choose_setting, score_held_out, surface
+from ..selection.from_pairs import tried_rows as tried_settings
 from ..selection.grid import MIDDLE
+from ..selection.pair_map import JudgedQueries, PairMap, PairSetting
 from ..solve import Penalty
 from ..stores.store import StoreError
 from .index_items import IndexItems, are_unit, as_texts
 from .item_steps import ItemSteps
 from .judgements import Judgements
+from .learn_from_log import with_correction, without
 from .repair import Repair
 
 SEEN = 100_000  # ids of items, and of queries, that a model keeps; of more, it keeps none
@@ -100,9 +98,17 @@ def _label_figures(table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def learn_from_pairs(
-    items: IndexItems, judgements: Judgements, *, random_state: int = 0, progress: bool | None = False
+    items: IndexItems,
+    judgements: Judgements,
+    log: np.ndarray | None = None,
+    *,
+    column: bool = False,
+    random_state: int = 0,
+    progress: bool | None = False,
 ) -> Repair:
-    """Learn the map, and the steps of items that have queries, that answer held-out queries best.
+    """Learn the map, and the held steps of items that have queries, that answer held-out queries best.
+
+    With a log of queries, judged or not, a correction is learned on top, where one helps.
 
     Items of length 1 keep it: under L2, too, they are learned as under cosine, which has the same neighbours.
     """
@@ -110,7 +116,11 @@ def learn_from_pairs(
         items = items.in_space("cosine")
     started, is_unit = perf_counter(), items.metric == "cosine"
     queries = JudgedQueries(items.comparable(judgements.queries), judgements.rows(items.places))
-    scores = score_held_out(items.vectors, queries, is_unit, random_state=random_state, progress=progress)
+
+    def learn(judged: JudgedQueries, vectors: np.ndarray) -> Iterator[tuple[PairSetting, np.ndarray]]:
+        return PairMap(judged, vectors, is_unit).ways(vectors)
+
+    scores = score_held_out(items.vectors, queries, learn, random_state=random_state, progress=progress)
     chosen, why = choose_setting(scores)
     pairs = PairMap(queries, items.vectors, is_unit)
     seen = items.ids[pairs.rows].tolist()
@@ -127,8 +137,8 @@ def learn_from_pairs(
             "items with queries": len(seen),
             "mover": str(chosen),
             "chosen by": why,
-            "tried": scores.tried_rows(chosen),
-            "surface": scores.surface(chosen),
+            "tried": tried_settings(scores, chosen),
+            "surface": surface(scores, chosen),
             "seconds": perf_counter() - started,
             "seen": seen if len(seen) <= SEEN else [],
             "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
@@ -136,15 +146,41 @@ def learn_from_pairs(
         },
         "figures": _pair_figures(scores, chosen),
     }
-    return Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts)
+    model = Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts)
+    if log is None:
+        return model
+    folds = partial(_folds, items.vectors, queries, chosen, is_unit, random_state)
+    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+    return with_correction(model, items, log, folds=folds, **options)
+
+
+def _folds(
+    vectors: np.ndarray,
+    judged: JudgedQueries,
+    setting: PairSetting,
+    is_unit: bool,
+    random_state: int,
+    log: np.ndarray,
+) -> tuple[Iterator[LogFold], int]:
+    """Return folds by which a correction is chosen, and their number; a setting learns without the fold."""
+    numbers = fold_numbers(len(judged.queries))
+    parts = query_folds(len(judged.queries), FOLDS, np.random.default_rng(random_state))
+
+    def folds() -> Iterator[LogFold]:
+        for train, test in (parts[number] for number in numbers):
+            pairs = PairMap(judged.take(train), vectors, is_unit)
+            stored = pairs.stepped(setting.step, pairs.moved(setting.alpha, vectors))
+            yield LogFold(stored, judged.take(test), without(log, judged.queries[test]))
+
+    return folds(), len(numbers)
 
 
 def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, Any]]:
     """Return the held-out nDCG of not moving and of the choice, for all, seen and unseen items."""
-    parts = [part for part in ("all", "seen", "unseen") if len(scores.of(STAY, part)) > 1]
+    parts = [part for part in ("all", "seen", "unseen") if len(scores.of(scores.stay, part)) > 1]
     measure = f"nDCG@{K}, held out, chosen by it"
     return [
-        asdict(measure_change(measure, part, scores.of(STAY, part), scores.of(chosen, part)))
+        asdict(measure_change(measure, part, scores.of(scores.stay, part), scores.of(chosen, part)))
         for part in parts
     ]
 
@@ -152,5 +188,5 @@ def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, 
 def _steps(pairs: PairMap, items: IndexItems, chosen: PairSetting) -> ItemSteps | None:
     if not chosen.step:
         return None
-    goals = pairs.goals(pairs.moved(chosen.alpha, items.vectors))
+    goals = pairs.goals(chosen.step, pairs.moved(chosen.alpha, items.vectors))
     return ItemSteps(items.ids[pairs.rows], goals.astype(np.float32), chosen.step)

@@ -14,7 +14,7 @@ from ..movers import Mover, Stay
 from ..neighbors.knn import unit
 from ..saving.state import describe, restore
 from ..saving.values import check_names, plain
-from ..selection.from_pairs import step_toward
+from ..selection.pair_map import step_toward
 from ..stores.store import Batch
 from ..support.text import short
 from .item_steps import ItemSteps, packed_ids, steps_of

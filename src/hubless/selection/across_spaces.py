@@ -21,8 +21,8 @@ from ..retrieval import Relevant, gains, ndcg
 from ..solve import RidgeProblem, problem_of_pairs
 from ..support.progress import progress_bar
 from .folds import mean_and_error, tried_row
-from .from_pairs import JudgedQueries
 from .grid import GRID
+from .pair_map import JudgedQueries
 
 K = 10  # of nDCG@10
 FOLDS = 5

@@ -32,7 +32,8 @@ from ..corrections.correction import answers_of
 from ..retrieval import gains, ndcg
 from ..support.progress import progress_bar
 from .folds import mean_and_error, tried_row
-from .from_pairs import JudgedQueries, K
+from .from_pairs import CHANCE, K, ratios_and_bar
+from .pair_map import JudgedQueries
 
 CANDIDATES: tuple[Correction, ...] = (
     HoldHubs(),
@@ -48,7 +49,6 @@ CANDIDATES: tuple[Correction, ...] = (
     LocalScaling(),
     DisSimLocal(),
 )
-AHEAD = 2.0  # standard errors that a correction must be ahead of none
 FOLDS = 5
 ANSWERS = 400  # of judged queries that a choice is based on; more take longer and change little
 LEAST = 20  # judged queries to choose by
@@ -68,25 +68,26 @@ class CorrectionScores:
         """Return how far a correction is ahead of none, and the standard error of that."""
         return mean_and_error(self.scores[name] - self.none)
 
-    def is_ahead(self, name: str) -> bool:
-        """Return whether a correction is ahead of none by more than chance would explain."""
-        gain, error = self.ahead(name)
-        return gain > AHEAD * error
+    @property
+    def beyond_chance(self) -> list[str]:
+        """The corrections that are ahead of none by more than chance puts the best of all."""
+        ratios, bar = ratios_and_bar(np.array([scores - self.none for scores in self.scores.values()]))
+        return [name for name, ratio in zip(self.scores, ratios, strict=True) if ratio > bar]
 
     def best(self) -> str:
         """Return the best of the corrections that are ahead of none, or NONE."""
-        ahead = [name for name in self.scores if self.is_ahead(name)]
-        return max(ahead, key=lambda name: self.scores[name].mean(), default=NONE)
+        return max(self.beyond_chance, key=lambda name: self.scores[name].mean(), default=NONE)
 
     def tried_rows(self, chosen: str) -> list[dict[str, Any]]:
         """Return every correction with its score, the best first, as plain data for a page."""
+        ahead = [NONE, *self.beyond_chance]
         rows = [
             tried_row(
                 name,
                 *mean_and_error(scores),
                 len(scores),
                 chosen=name == chosen,
-                why_not="" if name == NONE or self.is_ahead(name) else "not ahead of no correction",
+                why_not="" if name in ahead else "not ahead of no correction",
             )
             for name, scores in ((NONE, self.none), *self.scores.items())
         ]
@@ -99,8 +100,9 @@ class CorrectionScores:
             name = max(self.scores, key=lambda name: self.scores[name].mean())
             gain, error = self.ahead(name)
             return (
-                f"No correction is ahead of none by {AHEAD:g} standard errors on {n} judged queries; the "
-                f"best of {len(self.scores)}, {name}, changes nDCG@{K} by {gain:+.3f} ± {1.96 * error:.3f}."
+                f"No correction is ahead of none on {n} judged queries by more than chance may put the best "
+                f"of {len(self.scores)} ({CHANCE:.0%} of the time); {name} changes nDCG@{K} by {gain:+.3f} ± "
+                f"{1.96 * error:.3f}."
             )
         gain, error = self.ahead(chosen)
         return (

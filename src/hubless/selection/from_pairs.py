@@ -2,227 +2,201 @@
 
 Queries are split into folds; what is learned from the other folds answers the queries of a fold, among all
 items. This is repeated until there are a few thousand answers, since few queries split once choose by chance.
-A setting must not visibly harm queries whose items it has not seen: the step of an item toward its queries
-makes it a better answer to these, and may make it a wrong answer to others.
+Each setting is tested by itself: it must be ahead of not moving by more than chance, and queries whose items
+it has not seen must not plausibly lose much. Of those that cannot be told from the best, the one with which
+these queries plausibly lose least is taken.
 """
 
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..movers.points import weighted_mean
-from ..movers.ridge import move
 from ..neighbors import nearest
-from ..neighbors.knn import unit
-from ..retrieval import Relevant, gains, ndcg
-from ..solve import Penalty, problem_of_pairs
+from ..retrieval import gains, ndcg
 from ..support.progress import progress_bar
 from .folds import mean_and_error, query_folds, tried_row
 from .grid import PAIR_ALPHAS
+from .pair_map import STAY, STEPS, JudgedQueries, PairSetting
 
 K = 10  # of nDCG@10
-STEPS = (0.0, 0.1, 0.2, 0.3, 0.5)
 ANSWERS = 3000  # of held-out queries that a choice is based on: few queries are split several times
-REPEATS = 10  # times that queries are split, at most
-VISIBLE = 2.0  # standard errors from which a loss counts
-AHEAD = 3.0  # standard errors that the best must be ahead of not moving: of thirty, one is ahead by chance
+REPEATS = 5  # times that queries are split, at most; more change the choice little
+CHANCE = 0.1  # how often the best of settings that all change nothing may be taken to be ahead
+SIGNS = 1000  # draws of random signs that say how far chance may put the best ahead
+ERRORS = 2.0  # standard errors by which a loss may be larger than it was measured
+LOSS = 0.02  # of nDCG that queries with unseen items may plausibly lose
 POOL = 100_000  # items that held-out queries are compared with; of more, a random sample
 
-
-class JudgedQueries(NamedTuple):
-    """Queries with the row numbers of the items that answer them."""
-
-    queries: np.ndarray  # (n, d)
-    relevant: Relevant  # of each query, never empty
-
-    def take(self, rows: np.ndarray) -> "JudgedQueries":
-        """Return the queries of these rows."""
-        return JudgedQueries(self.queries[rows], [self.relevant[i] for i in rows])
-
-
-@dataclass(frozen=True)
-class PairSetting:
-    """λ relative to the mean eigenvalue, None for no map; and the step of items toward their queries."""
-
-    alpha: float | None
-    step: float
-
-    def __str__(self) -> str:
-        if self == STAY:
-            return "not moving"
-        parts = [] if self.alpha is None else [f"W toward the identity, λ = {self.alpha:g} scale"]
-        return " and ".join(parts + ([f"a step of {self.step:g} toward own queries"] if self.step else []))
-
-
-STAY = PairSetting(None, 0.0)
-SETTINGS = tuple(PairSetting(alpha, step) for alpha in (None, *PAIR_ALPHAS) for step in STEPS)
-
-
-# z'' = (1 − s) z' + s q̄
-def step_toward(moved: np.ndarray, goals: np.ndarray, step: float) -> np.ndarray:
-    """Return items part of the way to a goal, in their precision."""
-    return ((1 - step) * moved + step * goals).astype(moved.dtype, copy=False)
-
-
-class PairMap:
-    """What is learned from pairs of queries and items, for any setting."""
-
-    def __init__(self, judged: JudgedQueries, vectors: np.ndarray, is_unit: bool) -> None:
-        """`vectors` are those of all items, (n, d); with `is_unit` they have length 1, and keep it."""
-        queries_of: dict[int, list[int]] = {}  # by item
-        for query, relevant in enumerate(judged.relevant):
-            for item in relevant:
-                queries_of.setdefault(item, []).append(query)
-        self.is_unit = is_unit
-        self.rows = np.array([*queries_of], dtype=np.int64)  # items that have queries
-        self.means = np.stack([judged.queries[queries].mean(axis=0) for queries in queries_of.values()])
-        self.x = judged.queries[[query for queries in queries_of.values() for query in queries]]
-        self.z = vectors[np.repeat(self.rows, [len(queries) for queries in queries_of.values()])]
-        self.problem = problem_of_pairs(self.x, self.z, None, weighted_mean(self.z))
-
-    def moved(self, alpha: float | None, vectors: np.ndarray) -> np.ndarray:
-        """Return all items moved by the map of one λ."""
-        if alpha is None:
-            return vectors
-        W, mean, _ = self.problem.best_map(Penalty(alpha, relative=True), self.z.dtype, "identity")
-        moved = move(vectors, W, mean)
-        return unit(moved) if self.is_unit else moved
-
-    def stepped(self, step: float, moved: np.ndarray) -> np.ndarray:
-        """Return moved items, those that have queries a step further."""
-        if not step:
-            return moved
-        moved = moved.copy()
-        further = step_toward(moved[self.rows], self.goals(moved), step)
-        moved[self.rows] = unit(further) if self.is_unit else further
-        return moved
-
-    # q̄ − g, where g is the mean of q̄ − z' over the items that have queries
-    def goals(self, moved: np.ndarray) -> np.ndarray:
-        """Return the points that items with queries step toward.
-
-        Each is the mean of the item's queries, less the mean difference of queries and items: with that
-        difference, all these items would come closer to every query, and displace other answers.
-        """
-        apart = self.means - moved[self.rows]
-        return np.asarray(self.means - apart.mean(axis=0), dtype=moved.dtype)
+# what is learned from judged queries, given the vectors of all items: settings, each with the stored vectors
+Learn = Callable[[JudgedQueries, np.ndarray], Iterable[tuple[Hashable, np.ndarray]]]
 
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """nDCG@10 of held-out queries for every setting."""
+    """nDCG@10 of held-out queries for every setting, of which `stay` is not moving."""
 
-    scores: dict[PairSetting, np.ndarray]  # (repeats, queries)
+    scores: dict[Any, np.ndarray]  # (repeats, queries)
     seen: np.ndarray  # (repeats, queries), whether an item of the query was learned from another query
+    stay: Any = STAY
 
-    def of(self, setting: PairSetting, part: str) -> np.ndarray:
+    def of(self, setting: Any, part: str) -> np.ndarray:
         """Return the mean score of each query over the repeats in which it is in a part of the queries."""
         mask = {"all": np.ones_like(self.seen), "seen": self.seen, "unseen": ~self.seen}[part]
         used = mask.any(axis=0)
         return (self.scores[setting] * mask).sum(axis=0)[used] / mask.sum(axis=0)[used]
 
-    def ahead(self, setting: PairSetting, part: str) -> tuple[float, float]:
+    def ahead(self, setting: Any, part: str) -> tuple[float, float]:
         """Return how far a setting is ahead of not moving, and the standard error of that."""
-        return mean_and_error(self.of(setting, part) - self.of(STAY, part))
+        return mean_and_error(self.of(setting, part) - self.of(self.stay, part))
 
-    def spares_unseen(self, setting: PairSetting) -> bool:
-        """Return whether a setting does not visibly harm queries with unseen items."""
+    @property
+    def has_unseen(self) -> bool:
+        """Whether there are queries with unseen items, two or more."""
+        return bool((~self.seen).any(axis=0).sum() > 1)
+
+    def plausible_loss(self, setting: Any) -> float:
+        """Return the most that queries with unseen items plausibly lose; a noisy setting may lose more."""
         gain, error = self.ahead(setting, "unseen")
-        return gain >= -VISIBLE * error
+        return ERRORS * error - gain
 
-    def tried_rows(self, chosen: PairSetting) -> list[dict[str, Any]]:
-        """Return every setting with its score, the best first, as plain data for a page."""
-        rows = []
-        for setting in SETTINGS:
-            scores = self.of(setting, "all")
-            why_not = "" if self.spares_unseen(setting) else "harms queries with unseen items"
-            figures = (*mean_and_error(scores), len(scores))
-            rows.append(tried_row(str(setting), *figures, chosen=setting == chosen, why_not=why_not))
-        return sorted(rows, key=lambda row: -row["score"])
+    def spares_unseen(self, setting: Any) -> bool:
+        """Return whether queries with unseen items plausibly lose at most LOSS."""
+        return setting == self.stay or self.plausible_loss(setting) <= LOSS
 
-    def surface(self, chosen: PairSetting) -> dict[str, Any]:
-        """Return scores over λ and the step of items toward their queries, as plain data for a page."""
-        alphas = (*PAIR_ALPHAS, None)
-        return {
-            "x": {
-                "title": "λ / mean eigenvalue",
-                "values": ["no map" if alpha is None else alpha for alpha in alphas],
-                "log": False,
-            },
-            "y": {"title": "step toward own queries", "values": list(STEPS)},
-            "score": [
-                [float(self.of(PairSetting(alpha, step), "all").mean()) for alpha in alphas] for step in STEPS
-            ],
-            "measure": f"nDCG@{K} of held-out queries",
-            "chosen": [alphas.index(chosen.alpha), STEPS.index(chosen.step)],
-            "words": "The ringed point was chosen.",
-        }
+    def is_level(self, setting: Any, best: Any) -> bool:
+        """Return whether a setting is at most one standard error behind the best."""
+        behind, error = mean_and_error(self.of(best, "all") - self.of(setting, "all"))
+        return behind <= error
+
+    def beyond_chance(self) -> list[Any]:
+        """Return the settings that are ahead of not moving by more than chance puts the best of all."""
+        settings = [setting for setting in self.scores if setting != self.stay]
+        differences = np.array([self.of(setting, "all") - self.of(self.stay, "all") for setting in settings])
+        ratios, bar = ratios_and_bar(differences)
+        return [setting for setting, ratio in zip(settings, ratios, strict=True) if ratio > bar]
+
+
+# t_j = Σ_i d_ij / √(Σ_i d_ij²), and with random signs ε_i the quantile of max_j Σ_i ε_i d_ij / √(Σ_i d_ij²)
+def ratios_and_bar(differences: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return how far each setting is ahead, in its standard errors, and how far chance puts the best.
+
+    Parameters
+    ----------
+    differences : array of shape (settings, queries)
+        How far a setting is ahead on each query. If it changes nothing, either sign is as likely. All
+        settings get the same signs, so settings that are much alike count as few.
+    """
+    lengths = np.sqrt((differences**2).sum(axis=1))
+    scaled = differences / np.where(lengths > 0, lengths, 1.0)[:, None]
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (SIGNS, differences.shape[1]))
+    return scaled.sum(axis=1), float(np.quantile((signs @ scaled.T).max(axis=1), 1 - CHANCE))
 
 
 def score_held_out(
     vectors: np.ndarray,
     judged: JudgedQueries,
-    is_unit: bool,
+    learn: Learn,
     *,
     n_folds: int = 5,
     random_state: int = 0,
     progress: bool | None = False,
 ) -> HeldOutScores:
-    """Score every setting on queries that it has not learned from."""
+    """Score every setting that `learn` yields on queries that it has not learned from."""
     n = len(judged.queries)
     if n < 2 * n_folds:
         raise ValueError(f"{n} judged queries are too few to choose by: give {2 * n_folds} or more.")
     rng = np.random.default_rng(random_state)
     vectors, judged = _pool(vectors, judged, rng)
     repeats = min(REPEATS, -(-ANSWERS // n))
-    scores = {setting: np.empty((repeats, n)) for setting in SETTINGS}
+    scores: dict[Any, np.ndarray] = {}
     seen = np.empty((repeats, n), dtype=bool)
     with progress_bar(progress, repeats * n_folds, unit=" folds", desc="choose") as bar:
         for i in range(repeats):
             for train, test in query_folds(n, n_folds, rng):
-                pair_map = PairMap(judged.take(train), vectors, is_unit)
-                queries, known = judged.take(test), set(pair_map.rows.tolist())
-                seen[i, test] = [not known.isdisjoint(relevant) for relevant in queries.relevant]
-                _score_fold(scores, (i, test), pair_map, vectors, queries)
+                known, queries = judged.take(train), judged.take(test)
+                items = {item for relevant in known.relevant for item in relevant}
+                seen[i, test] = [not items.isdisjoint(relevant) for relevant in queries.relevant]
+                for setting, stored in learn(known, vectors):
+                    scores.setdefault(setting, np.empty((repeats, n)))[i, test] = answered(queries, stored)
                 bar.update()
     return HeldOutScores(scores, seen)
 
 
-def _score_fold(
-    scores: dict[PairSetting, np.ndarray],
-    place: Any,
-    pair_map: PairMap,
-    vectors: np.ndarray,
-    judged: JudgedQueries,
-) -> None:
-    """Let every setting answer the queries of a fold."""
-    for alpha in (None, *PAIR_ALPHAS):
-        moved = pair_map.moved(alpha, vectors)
-        for step in STEPS:
-            stored = pair_map.stepped(step, moved)
-            indices = nearest(judged.queries, stored, min(K, len(stored)), return_distance=False)
-            scores[PairSetting(alpha, step)][place] = ndcg(gains(indices, judged.relevant), judged.relevant)
+def answered(judged: JudgedQueries, stored: np.ndarray) -> np.ndarray:
+    """Return the nDCG@10 of each query."""
+    indices = nearest(judged.queries, stored, min(K, len(stored)), return_distance=False)
+    return ndcg(gains(indices, judged.relevant), judged.relevant)
 
 
-def choose_setting(scores: HeldOutScores) -> tuple[PairSetting, str]:
-    """Return the best setting of those that do not visibly harm queries with unseen items; and why.
+def choose_setting(scores: HeldOutScores) -> tuple[Any, str]:
+    """Return a setting that passes both tests, or not moving; and why.
 
-    That is not moving, unless the best is ahead of that by AHEAD standard errors.
+    The tests are `beyond_chance` and `spares_unseen`. Of those that pass and are within one standard error of
+    the best of them, the one with the least plausible loss is taken.
     """
-    allowed = [setting for setting in SETTINGS if scores.spares_unseen(setting)]
-    best = max(allowed, key=lambda setting: scores.of(setting, "all").mean())
-    gain, error = scores.ahead(best, "all")
-    n_allowed = f"{len(allowed)} of {len(SETTINGS)} settings"
-    why = f"the best of the {n_allowed} that do not harm queries with unseen items"
-    if gain <= AHEAD * error:
-        best, why = STAY, f"no setting is ahead of not moving by {AHEAD:g} standard errors"
+    ahead = scores.beyond_chance()
+    allowed = [setting for setting in ahead if scores.spares_unseen(setting)]
+    chosen = scores.stay
+    if allowed:
+        best = max(allowed, key=lambda setting: scores.of(setting, "all").mean())
+        level = [setting for setting in allowed if scores.is_level(setting, best)]
+        chosen = min(level, key=scores.plausible_loss) if scores.has_unseen else best
     figures = []
     for part, words in (("all", "held-out queries"), ("unseen", "of them with unseen items")):
-        before, after = scores.of(STAY, part), scores.of(best, part)
+        before, after = scores.of(scores.stay, part), scores.of(chosen, part)
         if len(before):
             figures.append(f"{before.mean():.3f} → {after.mean():.3f} on {len(before)} {words}")
-    return best, f"nDCG@{K} {', '.join(figures)}; {why}."
+    return chosen, f"nDCG@{K} {', '.join(figures)}; {_why(scores, len(ahead), len(allowed))}."
+
+
+def _why(scores: HeldOutScores, n_ahead: int, n_allowed: int) -> str:
+    n = len(scores.scores) - 1
+    bar = f"by more than chance puts the best of {n} in {CHANCE:.0%} of cases"
+    if not n_ahead:
+        return f"no setting is ahead of not moving {bar}"
+    ahead = f"{n_ahead} of {n} settings {'is' if n_ahead == 1 else 'are'} ahead of not moving {bar}"
+    if not scores.has_unseen:
+        return f"{ahead}; what they do to queries with unseen items could not be measured; this is the best"
+    if not n_allowed:
+        return f"{ahead}, but queries with unseen items may lose more than {LOSS:g} with each"
+    return (
+        f"{ahead}; with {n_allowed} of these, queries with unseen items plausibly lose at most {LOSS:g}; of "
+        "those within a standard error of the best, this is the one with which they plausibly lose least"
+    )
+
+
+def tried_rows(scores: HeldOutScores, chosen: Any) -> list[dict[str, Any]]:
+    """Return every setting with its score, the best first, as plain data for a page."""
+    rows, ahead = [], scores.beyond_chance()
+    for setting in scores.scores:
+        values = scores.of(setting, "all")
+        why_not = "" if setting in (scores.stay, *ahead) else "not ahead by more than chance"
+        if not scores.spares_unseen(setting):
+            why_not = "may harm queries with unseen items"
+        figures = (*mean_and_error(values), len(values))
+        rows.append(tried_row(str(setting), *figures, chosen=setting == chosen, why_not=why_not))
+    return sorted(rows, key=lambda row: -row["score"])
+
+
+def surface(scores: HeldOutScores, chosen: PairSetting) -> dict[str, Any]:
+    """Return scores over λ and the step of items toward their queries, as plain data for a page."""
+    alphas = (*PAIR_ALPHAS, None)
+    return {
+        "x": {
+            "title": "λ / mean eigenvalue",
+            "values": ["no map" if alpha is None else alpha for alpha in alphas],
+            "log": False,
+        },
+        "y": {"title": "step toward own queries", "values": list(STEPS)},
+        "score": [
+            [float(scores.of(PairSetting(alpha, step), "all").mean()) for alpha in alphas] for step in STEPS
+        ],
+        "measure": f"nDCG@{K} of held-out queries",
+        "chosen": [alphas.index(chosen.alpha), STEPS.index(chosen.step)],
+        "words": "The ringed point was chosen.",
+    }
 
 
 def _pool(
