@@ -15,12 +15,14 @@ def add_evaluate(verb: Verb) -> None:
         "    --queries test.npy --query-items test.csv --query-labels category",
         "hubless evaluate model docs.npy --metric cosine --items docs.csv --id doc_id \\",
         "    --pairs test.tsv --queries queries.npy --query-items queries.json",
-        more="The search is exact. Give queries that the model has not learned from.",
+        "hubless evaluate model index.faiss --queries new-queries.npy",
+        more="The search is exact. Give queries that the model has not learned from. Without --labels or "
+        "--pairs, hubs are counted before and after, beside what chance gives.",
     )
     option(verb, "model", MODEL)
     verb.add_source()
     verb.add_queries(required=True)
-    verb.add_truth()
+    verb.add_truth(required=False)
     _add_comparison(verb)
     option(verb, "--report FILE", "also write the page of `hubless report`", type=Path)
     _add_drawing(verb)
@@ -29,12 +31,19 @@ def add_evaluate(verb: Verb) -> None:
 
 def _evaluate(options: VerbOptions) -> None:
     if options.report is not None:
+        _check_truth(options)
         report, files = _write_page(options, options.report)
         evaluation = report.evaluation
         options.show({**evaluation.as_dict(), **files}, f"{evaluation}\n{_page_words(files)}")
         return
     if options.parquet is not None:
         raise ValueError("--parquet is a part of the page: give --report FILE too.")
+    if options.labels is None and options.pairs is None:
+        from ..repair.evaluate_log import evaluate_log
+
+        stores = {"source": options.open_source(), "queries": options.open_queries()}
+        options.show(evaluate_log(options.model, **stores, k=options.k or 10, progress=None))
+        return
     from ..repair.evaluate import evaluate_index
 
     names = ("model", "labels", "pairs", "query_labels", "k")
@@ -59,7 +68,7 @@ def add_report(verb: Verb) -> None:
     verb.add_source()
     option(verb, "--model MODEL", f"{MODEL}; needs --queries")
     verb.add_queries()
-    verb.add_truth()
+    verb.add_truth(required=False)
     _add_comparison(verb)
     verb.add_seed("what is held out and drawn")
     page = Path("report.html")
@@ -68,9 +77,22 @@ def add_report(verb: Verb) -> None:
     _add_drawing(verb)
 
 
+def _check_truth(options: VerbOptions) -> None:
+    """Refuse a page without known answers, and lead to what can be done without."""
+    if options.labels is None and options.pairs is None:
+        raise ValueError(
+            "the page shows which answers are right: give classes (--labels COLUMN), or queries and their "
+            "answers (--queries SOURCE --pairs FILE). With a log of queries alone, `hubless doctor INDEX "
+            "--queries LOG` shows the hubs, `hubless fit INDEX --queries LOG -o MODEL` holds them back, and "
+            "`hubless evaluate MODEL INDEX --queries LOG` shows what that changes. With items alone, "
+            "`hubless doctor INDEX` shows the hubs among them."
+        )
+
+
 def _report(options: VerbOptions) -> None:
     import webbrowser
 
+    _check_truth(options)
     report, files = _write_page(options, options.out)
     summary = report.figures["summary"]
     verdict = f"{summary['verdict']['title']}. {summary['verdict']['words']}"

@@ -43,6 +43,11 @@ def affine(model: Repair | Mover) -> Affine:
             f"the model moves {len(repair.steps.ids)} items by their id, toward their queries, and a map of "
             f"vectors alone has no ids. {INSTEAD}, or fit a model without such steps."
         )
+    if repair.correction is not None:
+        raise ValueError(
+            f"the model corrects items by {type(repair.correction).__name__}, which compares each with the "
+            f"queries of a log: that is no map of vectors alone. {INSTEAD}."
+        )
     check_is_fitted(repair.mover, "space_")
     if repair.width != repair.query_width:
         raise ValueError(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .apply import rollback_index as rollback_index
     from .doctor import diagnose as diagnose
     from .evaluate import evaluate_index as evaluate_index
+    from .evaluate_log import evaluate_log as evaluate_log
     from .item_steps import ItemSteps as ItemSteps
     from .learn_index import fit_index as fit_index
     from .planted import captured as captured
@@ -32,6 +33,7 @@ _HOMES = {
     "captured": "planted",
     "diagnose": "doctor",
     "evaluate_index": "evaluate",
+    "evaluate_log": "evaluate_log",
     "find_planted": "planted",
     "fit_index": "learn_index",
     "index_status": "apply",

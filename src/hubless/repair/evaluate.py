@@ -17,6 +17,7 @@ from .index_items import (
     as_store,
     as_texts,
     has_label,
+    items_for,
     read_items,
     read_queries,
 )
@@ -96,7 +97,7 @@ def answer_index(
     """Evaluate a model on the items of a store; `columns` of the items are read too."""
     repair = as_repair(model)
     wanted = dict.fromkeys([*truth.columns, *columns, *repair.columns])
-    return answer_queries(repair, read_items(store, [*wanted], progress=progress), queries, truth)
+    return answer_queries(repair, items_for(repair, store, [*wanted], progress=progress), queries, truth)
 
 
 def answer_queries(model: Repair, items: IndexItems, queries: Store, truth: Truth) -> AnsweredQueries:

@@ -123,6 +123,14 @@ def read_items(
     return whole if has_vector.all() else replace(whole.take(has_vector), missing=int((~has_vector).sum()))
 
 
+def items_for(
+    model: Repair, store: Store, columns: Sequence[str] = (), *, progress: bool | None = False
+) -> IndexItems:
+    """Read all items of a store for a model; one for inner products takes vectors of any length."""
+    items = read_items(store, columns, progress=progress, may_harm=model.metric == "ip")
+    return replace(items, metric="ip") if items.search_metric == "ip" else items
+
+
 def read_rows(
     store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, count: int | None = None
 ) -> Batch:

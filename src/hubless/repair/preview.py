@@ -130,7 +130,7 @@ def _among_all(
         moved = model.move_batch(batch)
         texts = [None] * len(moved) if text is None else batch.columns[text]
         for place, query in enumerate(asked):
-            distances = _distances(moved, query)
+            distances = _distances(moved, query, model.metric)
             near = [i for i in np.argsort(distances, kind="stable")[:k].tolist() if distances[i] < np.inf]
             ids = batch.ids[near].tolist()
             more = [
@@ -141,9 +141,10 @@ def _among_all(
     return [Preview(name, [], items) for name, items in zip(queries.ids.tolist(), found, strict=True)]
 
 
-# ‖x − z‖; ∞ for an item without a vector
-def _distances(items: np.ndarray, query: np.ndarray) -> np.ndarray:
-    distances = np.linalg.norm(items.astype(np.float64) - query, axis=1)
+# ‖x − z‖, or −⟨x, z⟩; ∞ for an item without a vector
+def _distances(items: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
+    items = items.astype(np.float64)
+    distances = -(items @ query) if metric == "ip" else np.linalg.norm(items - query, axis=1)
     return np.where(np.isnan(distances), np.inf, distances)
 
 
@@ -153,7 +154,7 @@ def _preview(model: Repair, name: Any, query: np.ndarray, batch: Batch, k: int, 
     if model.metric == "cosine":
         stored, query = unit(stored), unit(query[None])[0]
     asked = model.as_queries(query[None])[0]
-    before, after = _distances(stored, query), _distances(moved, asked)
+    before, after = (_distances(X, x, model.metric) for X, x in ((stored, query), (moved, asked)))
     ids, texts = batch.ids.tolist(), [None] * len(batch.ids) if text is None else batch.columns[text]
 
     def item(i: int, distances: np.ndarray) -> dict[str, Any]:

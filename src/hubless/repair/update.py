@@ -126,6 +126,10 @@ def _updatable_mover(model: Repair) -> Any:
         raise StoreError(
             "the model moves single items toward their queries: it cannot be updated. Fit it again."
         )
+    if model.correction is not None:
+        raise StoreError(
+            "the model corrects items by a log of queries: it cannot be updated. Fit it again, with the log."
+        )
     if not isinstance(mover, MoveLabeled) or not hasattr(mover, "moments_"):
         raise StoreError(
             f"the model moves by {name(mover)}, which keeps no moments to update. Fit one with --mover ridge."

@@ -1,0 +1,115 @@
+"""What a model changes for queries whose answers are not known: hubs beside chance, and whom they capture."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..chance import Chance, measure_chance
+from ..hubness import Hubness, measure_hubness
+from ..neighbors.knn import exhaustive
+from ..stores.store import StoreError
+from ..support.text import printable
+from .evaluate import before_and_after
+from .index_items import Model, Source, as_repair, as_store, items_for, read_queries, text_column
+
+LISTED = 10  # items whose answers changed the most
+WIDTH = 60  # letters of a text that are shown
+
+
+@dataclass(frozen=True)
+class LogEvaluation:
+    """Hubs before and after, beside chance; print it."""
+
+    hubness: tuple[Hubness, Hubness]
+    chance: Chance
+    changed: list[dict[str, Any]]  # items: id, text, and how many queries had them "before" and "after"
+    same_answers: float  # share of the answers that did not change
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        before, after = (hubness.as_dict() for hubness in self.hubness)
+        return {**vars(self), "hubness": {"before": before, "after": after}, "chance": self.chance.as_dict()}
+
+    def __str__(self) -> str:
+        before, after = self.hubness
+        lines = [
+            f"{before.n_queries:,} queries among {before.n_objects:,} items, {before.k} answers each",
+            f"{'':<34}{'before':>9}{'after':>9}{'chance':>9}",
+            _row("N_k skewness", before.skewness, after.skewness, self.chance.skewness, ".2f"),
+            _row("answers with the busiest item", *_largest(before, after, self.chance), ","),
+            _row("never returned", *(part.antihub_share for part in (before, after, self.chance)), ".1%"),
+            f"{1 - self.same_answers:.1%} of the answers changed. Whether they are better takes queries "
+            "whose answers are known: --pairs or --labels.",
+        ]
+        if self.changed:
+            lines.append("items whose number of answers changed the most:")
+        for item in self.changed:
+            shown = printable(f"{item['id']}  {item.get('text') or ''}")[:WIDTH].rstrip()
+            lines.append(f"  {item['before']:>7,} → {item['after']:<7,} {shown}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _row(title: str, before: float, after: float, chance: float, form: str) -> str:
+    cells = "".join(f"{value:>9{form}}" for value in (before, after, chance))
+    return f"{title:<34}{cells}"
+
+
+def _largest(before: Hubness, after: Hubness, chance: Chance) -> tuple[int, int, int]:
+    return before.largest_occurrence, after.largest_occurrence, chance.largest_occurrence
+
+
+def evaluate_log(
+    model: Model,
+    source: Source,
+    queries: Any,
+    *,
+    k: int = 10,
+    text: str | None = None,
+    progress: bool | None = False,
+) -> LogEvaluation:
+    """Measure what a model changes for queries whose answers are not known, by exact search.
+
+    Parameters
+    ----------
+    model : folder, Repair or mover
+    source : name of a store, or Store
+    queries : array of shape (n, d), name of a store, or Store
+        Give queries that the model has not learned from.
+    k : int
+        Answers of a query that are counted.
+    text : str, optional
+        Column of items to show; by default one named "text", "title" or "name".
+    """
+    repair, store = as_repair(model), as_store(source)
+    if repair.is_between_spaces:
+        raise StoreError(
+            f"items have {repair.dimension} columns and queries {repair.query_width}: there is nothing to "
+            "compare before the move. Give queries whose answers are known: --pairs."
+        )
+    shown, asked = text_column(store, text), read_queries(queries).vectors
+    items = items_for(repair, store, [*repair.columns], progress=progress)
+    stored, compared = before_and_after(repair, items, asked)
+    k = min(k, len(items.ids))
+    metrics = items.search_metric, "ip" if repair.stored_metric == "ip" else "l2"
+    answers = [exhaustive(x, z, k, metric) for x, z, metric in zip(compared, stored, metrics, strict=True)]
+    before, after = (measure_hubness(found, len(items.ids)) for found in answers)
+    same = (answers[0][:, :, None] == answers[1][:, None, :]).any(axis=2).mean()
+    changed = _changed(before, after, items.ids)
+    if shown is not None and changed:
+        texts = store.fetch([item["id"] for item in changed], [shown]).columns[shown]
+        changed = [{**item, "text": value} for item, value in zip(changed, texts, strict=True)]
+    chance = measure_chance(before.n_queries, before.n_objects, before.k)
+    notes = [] if repair.query_note is None else [repair.query_note]
+    return LogEvaluation((before, after), chance, changed, float(same), notes)
+
+
+def _changed(before: Hubness, after: Hubness, ids: np.ndarray) -> list[dict[str, Any]]:
+    """Return the items whose number of answers fell or rose the most, as plain data."""
+    counts = [np.asarray(hubness.occurrence) for hubness in (before, after)]
+    difference = np.abs(counts[1] - counts[0])
+    rows = np.argsort(-difference, kind="stable")[:LISTED]
+    rows = rows[difference[rows] > 0]
+    values = zip(ids[rows].tolist(), *(count[rows].tolist() for count in counts), strict=True)
+    return [{"id": name, "before": first, "after": then} for name, first, then in values]
