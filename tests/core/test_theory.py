@@ -1,5 +1,9 @@
 """Section 4 of the paper, measured."""
 
+import csv
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -117,3 +121,33 @@ def test_mapping_the_stored_side_makes_fewer_hubs_than_mapping_queries(rng):
     assert found.stored.variance_ratio < 1 < found.queries.variance_ratio
     assert found.stored.skewness < found.queries.skewness / 2
     assert found.stored.recall[10] > found.queries.recall[10]
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["cosine", "centred cosine", "l2"])
+def test_the_table_of_the_guide_is_that_of_flickr8k(data_dir, metric):
+    folder = data_dir / "flickr8k"
+    images, captions = (
+        np.load(folder / f"{name}.npy").astype(np.float32)
+        for name in ("images_effnetlite0_1280", "captions_minilm_384")
+    )
+    with (folder / "images.csv").open() as file:
+        rows = {row["image"]: (i, row["part"]) for i, row in enumerate(csv.DictReader(file))}
+    with (folder / "captions.csv").open() as file:
+        of, parts = map(np.array, zip(*(rows[row["image"]] for row in csv.DictReader(file)), strict=True))
+    pairs = captions[parts == "train"], images[of[parts == "train"]]
+    searched, answers = np.unique(of[parts == "test"], return_inverse=True)
+    shown = [
+        [float(cell.strip("* ")) for cell in line.split("|")[3:-1]]
+        for line in re.findall(rf"^\| {metric} \|.*\|$", GUIDE.read_text(), re.MULTILINE)
+    ]
+    alpha = tuple(row[0] for row in shown)
+    given = (pairs, captions[parts == "test"], images[searched], answers)
+    found = compare_directions(*given, alpha=alpha, metric=metric)
+    for row, result in zip(shown, found, strict=True):
+        recall = [100 * value for value in result.recall.values()]
+        assert row[1:3] == pytest.approx([result.variance_ratio, result.skewness], abs=0.01)
+        assert row[3:] == pytest.approx(recall, abs=0.11)
