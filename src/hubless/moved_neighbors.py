@@ -283,9 +283,11 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         """Refuse a model read from a file that cannot answer queries."""
         if not hasattr(self, "classes_"):
             raise ValueError("classes_ are missing: a classifier needs them to predict.")
-        n, k = self.moved_.shape[0], self._n_neighbors()
+        (n, m), k = self.moved_.shape, self._n_neighbors()
         if k > n:
             raise ValueError(f"{k} neighbours vote, but there are only {n} objects.")
+        if self.mover_._width != m:
+            raise ValueError(f"mover_ gives {self.mover_._width} columns, and moved_ has {m}.")
         if self.weights_ is not None and not (to_numpy(self.weights_) > 0).all():
             raise ValueError("weights_ must be above 0.")
         self.calibration_.check()

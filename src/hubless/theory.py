@@ -1,14 +1,19 @@
 """The paper's explanation of hubs, as measurements (Sec. 4).
 
 Proposition 1: of two stored objects, the one nearer the mean is nearer to an average query, by an amount
-that grows with the variance of the stored objects. Ridge regression shrinks that variance.
+that grows with the variance of the stored objects. Ridge regression shrinks that variance. Between two spaces
+it shrinks whichever side is mapped: `compare_directions` measures both.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import Array, namespace
+from .arrays import Array, lift, namespace
+from .arrays.inputs import check_choice
+from .hubness import k_occurrence, skewness
+from .neighbors import nearest
+from .solve import problem_of_pairs
 
 
 # Δ = γ s² √(2d)   (Eq. 8, Proposition 1)
@@ -57,3 +62,94 @@ def variance_ratio(moved: Array, queries: Array) -> float:
     xp = namespace(moved, queries)
     spread = [float(xp.sum(xp.var(xp.astype(points, xp.float64), axis=0))) for points in (moved, queries)]
     return spread[0] / spread[1]
+
+
+# --- Proposition 1 across spaces: which side to map --------------------------------------------------------
+
+
+class Direction(NamedTuple):
+    """What a search gives after one side was mapped into the space of the other."""
+
+    variance_ratio: float  # of stored objects against queries, as they are mapped, of any length
+    skewness: float  # of N_k
+    recall: dict[int, float]  # by k: share of the queries that find their object among k
+
+
+class Directions(NamedTuple):
+    """The two ways to compare queries and objects of different spaces."""
+
+    stored: Direction  # objects are mapped into the space of the queries
+    queries: Direction  # queries are mapped into the space of the objects
+
+
+METRICS = ("l2", "cosine", "centred cosine")
+
+
+# stored side: z' = μ_x + W (z − μ_z) is compared with x;  query side: x' = μ_z + V (x − μ_x) with z.
+# Ridge shrinks what it maps (Sec. 4.2): stored objects of smaller variance make fewer hubs, queries more.
+def compare_directions(
+    pairs: tuple[Array, Array],
+    queries: Array,
+    objects: Array,
+    answers: Array,
+    *,
+    alpha: float | tuple[float, float] = 1.0,
+    metric: str = "l2",
+    k: int = 10,
+) -> Directions:
+    """Measure both directions of a ridge regression between two spaces.
+
+    Parameters
+    ----------
+    pairs : queries of shape (p, e) and objects of shape (p, d), row by row, to learn from
+    queries : array of shape (n, e), for example captions of images that are in no pair
+    objects : array of shape (m, d), those that are searched
+    answers : int array of shape (n,), the row of the object that each query should find
+    alpha : λ, in multiples of the mean eigenvalue of what is mapped; two of them: stored side, query side
+    metric : "l2", "cosine" or "centred cosine"
+        By cosine, everything has length 1 before it is mapped, and is compared by angles at the origin or, if
+        centred, at the mean of the pairs, which an index with raw queries does not do.
+    k : neighbours that are counted for the skewness, and the most that recall goes to
+    """
+    check_choice("metric", metric, METRICS)
+    xp, prepare = namespace(*pairs, queries, objects), lift if metric == "l2" else _unit
+    x, z, queries, objects = (prepare(side) for side in (*pairs, queries, objects))
+    answers = xp.astype(answers, xp.int64)
+    on_stored, on_queries = alpha if isinstance(alpha, tuple) else (alpha, alpha)
+    moved, query_mean = _map_points(x, z, objects, on_stored)
+    asked, object_mean = _map_points(z, x, queries, on_queries)
+    return Directions(
+        _measure(queries, moved, query_mean, answers, metric, k),
+        _measure(asked, objects, object_mean, answers, metric, k),
+    )
+
+
+def _map_points(goals: Array, sources: Array, points: Array, alpha: float) -> tuple[Array, Array]:
+    """Return points of the space of `sources` in that of `goals`, by ridge over their pairs; and its mean."""
+    xp = namespace(goals, sources, points)
+    means = (xp.mean(xp.astype(side, xp.float64), axis=0) for side in (sources, goals))
+    problem = problem_of_pairs(goals, sources, None, *means)
+    W = problem.solve(alpha * problem.mean_eigenvalue())
+    moved = (xp.astype(points, xp.float64) - problem.mean) @ W.T + problem.query_mean
+    return xp.astype(moved, points.dtype), xp.astype(problem.query_mean, points.dtype)
+
+
+def _measure(queries: Array, stored: Array, mean: Array, answers: Array, metric: str, k: int) -> Direction:
+    """Search among stored objects, in a space whose mean is given."""
+    xp, ratio = namespace(queries, stored, answers), variance_ratio(stored, queries)
+    if metric == "centred cosine":
+        queries, stored = queries - mean, stored - mean
+    if metric != "l2":
+        queries, stored = _unit(queries), _unit(stored)
+    neighbors = nearest(queries, stored, k, return_distance=False)
+    right = neighbors == answers[:, None]
+    recall = {i: float(xp.mean(lift(xp.any(right[:, :i], axis=1)))) for i in sorted({1, min(5, k), k})}
+    return Direction(ratio, skewness(k_occurrence(neighbors, stored.shape[0])), recall)
+
+
+# z / ‖z‖
+def _unit(points: Array) -> Array:
+    """Return rows of length 1; a row of zeros stays."""
+    xp, points = namespace(points), lift(points)
+    lengths = xp.sqrt(xp.vecdot(points, points, axis=-1))
+    return points / xp.where(lengths > 0, lengths, 1.0)[:, None]

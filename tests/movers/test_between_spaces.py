@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import hubless
-from hubless.arrays import to_numpy
+from hubless.arrays import devices, to_numpy
 from hubless.movers import MoveLabeled
 from hubless.solve import Penalty
 from tests import reference
@@ -125,18 +125,19 @@ def test_single_precision_stays(rng):
 
 
 @pytest.mark.torch
-def test_a_device_computes_for_the_host(rng):
+@pytest.mark.parametrize("fits", [True, False], ids=["whole", "in blocks"])
+def test_a_device_computes_for_the_host(rng, fits, monkeypatch):
     queries, objects = pairs(rng, 40)
+    monkeypatch.setattr(devices, "fits", lambda array, anchor: fits)
     mover = MoveLabeled(1.0, device="cpu", keep_moments=True).fit_pairs(queries, objects)
     assert type(mover.W_) is type(mover.query_mean_) is np.ndarray
     check(mover, queries, objects, 1.0)
-    check(
-        mover.partial_fit_pairs(queries + 1, objects),
-        *(np.concatenate(s) for s in ((queries, queries + 1), (objects, objects))),
-        1.0,
-    )
-    assert type(mover.move(objects)) is np.ndarray
-    assert mover.move(objects).shape == (40, 3)
+    moved = mover.move(objects)
+    assert type(moved) is np.ndarray
+    plain = MoveLabeled(1.0).fit_pairs(queries, objects)
+    np.testing.assert_allclose(moved, plain.move(objects), atol=1e-12)
+    more = np.concatenate([queries, queries + 1]), np.concatenate([objects, objects])
+    check(mover.partial_fit_pairs(queries + 1, objects), *more, 1.0)
 
 
 def test_a_later_fit_forgets_the_other_space(rng):
