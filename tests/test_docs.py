@@ -20,9 +20,9 @@ from tests.report.browser import browser_file
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # made from raw results; the tests of the benchmarks and of the paper make them again
-GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "scale.md")
-WALKTHROUGHS = ("index.md", "report.md", "large.md")  # Python and commands in turn, on files
-REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in WALKTHROUGHS)
+GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
+WALKTHROUGHS = ("index.md", "report.md", "large.md", "log.md")  # Python and commands in turn, on files
+REPAIR, LOOK, LARGE, LOG = (ROOT / "docs" / name for name in WALKTHROUGHS)
 ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
 
 
@@ -123,6 +123,16 @@ def test_the_steps_of_large_md_learn_from_more_than_memory(run_page, capsys):
     )
     assert before > 3 > 1 > after
     assert right > 0.5  # 0.4 without moving
+
+
+def test_the_steps_of_log_md_hold_hubs_back(run_page, capsys):
+    shown = run_page(LOG)
+    promised = re.search(r"```\n(200 queries.*?)```", LOG.read_text(), re.DOTALL)[1]
+    assert set(promised.splitlines()) <= set(shown.splitlines())
+    printed = capsys.readouterr().out
+    before, after = (float(value) for value in re.findall(r"^([\d.]+)$", printed, re.MULTILINE))
+    assert before > 3 > 2 > after
+    assert float(re.search(r"exact correction: ([\d.]+)", printed)[1]) > 0.9
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
