@@ -8,12 +8,13 @@ from .markdown import grid
 
 Cases = Mapping[str, Any]
 WORDS = """\
-An attacker adds items made from queries to the {documents:,} documents of SciFact, and `hubless doctor \
---queries` looks for them with a log of training claims. Attackers know {known}, and the log is the other \
-claims; or they know the whole log, and the log is all {training queries:,} claims. *Captured* is the share \
-of the {test queries:,} test queries, which neither side has, with a planted item among their ten answers: \
-as attacked, and without the items that were found suspicious. Hit@10 is {hit@10:.3f} without an attack. \
-Means over {draws} draws; the bound of suspicion was chosen on others:"""
+An attacker adds items made from queries to the {documents:,} documents of SciFact. `find_planted` looks for \
+them with a log of training claims, and again without those found, until it finds no more; `hubless doctor \
+--queries` looks once. Attackers know {known}, and the log is the other claims; or they know the whole log, \
+and the log is all {training queries:,} claims. *Captured* is the share of {test queries:,} test queries, \
+which neither side has, with a planted item among their ten answers: as attacked, and without the items that \
+were found suspicious. Hit@10 is {hit@10:.3f} without an attack. Means over {draws} draws; the bound of \
+suspicion was chosen on others:"""
 CLEAN = """\
 False alarms, where nothing was planted. A hub is an item in more answers than chance gives to any item in \
 95 of 100 indexes without hubs; a false alarm is a hub that is called suspicious:"""

@@ -27,7 +27,7 @@ def chance_of_occurrence(least: int, n_queries: int, n_objects: int, k: int) -> 
 
 # min {t : n P(N_k ≥ t) ≤ α}
 def hub_threshold(n_queries: int, n_objects: int, k: int, false_alarms: float = FALSE_ALARMS) -> int:
-    """Return the N_k from which an object is a hub: at rate α, chance gives it to any of the n objects.
+    """Return the N_k from which an object is a hub: one that chance hardly ever gives to any object.
 
     Without hubs, at most a share α of all collections has such an object (Bonferroni over the objects).
     """

@@ -42,7 +42,7 @@ def test_every_attack_and_clean_set_has_figures(quick):
 @pytest.mark.parametrize("attack", planted.ATTACKS.values(), ids=planted.ATTACKS)
 def test_attackers_add_vectors_of_length_1_unless_they_say_so(attack, data, rng):
     made = attack.make(data.items.vectors, data.train.queries[::2], rng)
-    assert len(made) in (10, 50)
+    assert len(made) in (10, 50, 100)
     lengths = np.linalg.norm(made, axis=1)
     assert (lengths < 0.999).all() if attack.metric == "l2" else np.allclose(lengths, 1)
 
@@ -66,7 +66,7 @@ def test_what_is_captured_and_hit_is_counted_by_loops(data):
     relevant = data.test.rows(data.items.places)
     right = [bool(set(answers) & set(worth)) for answers, worth in zip(found.tolist(), relevant, strict=True)]
     assert result["hit@10"] == np.mean(right)
-    assert result["found"] <= result["hubs"] <= result["planted"] == 10
+    assert result["hubs"] <= result["planted"] == 10
 
 
 def test_the_committed_figures_keep_what_the_docs_promise():

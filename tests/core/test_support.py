@@ -11,7 +11,7 @@ import pytest
 from hubless.support.cache import load_arrays, save_arrays
 from hubless.support.imports import need
 from hubless.support.progress import progress_bar
-from hubless.support.text import as_json, encodable, printable, short
+from hubless.support.text import as_json, encodable, printable, short, terminal_json
 
 # Arrays in a file
 
@@ -109,6 +109,10 @@ def test_every_text_has_bytes():
 def test_no_text_steers_a_terminal():
     assert printable("naïve 日本 🙂") == "naïve 日本 🙂"
     assert printable("a\n\x1b[2J\x9b1m\u202e\u2028\ud800\tb") == "a  [2J 1m" + 4 * " " + "b"
+    told = "a\x9b31m\u202e\u200b é🙂"
+    written = terminal_json(json.dumps(told, ensure_ascii=False))
+    assert json.loads(written) == told
+    assert written.isprintable()
 
 
 def test_long_values_are_cut():

@@ -114,6 +114,14 @@ def test_repeated_queries_count_once(library):
     )
 
 
+def test_copies_of_planted_items_are_found_behind_them(library):
+    X, planted = plant(*library)
+    both = np.vstack([X, X[sorted(planted)], X[sorted(planted)]])
+    found = find_planted(both, library[1], "cosine")
+    assert set(found) == set(range(600, 636))
+    assert len(found) == 36
+
+
 def test_nothing_is_said_of_few_queries_or_items(library):
     X, queries = plant(*library)[0], library[1]
     for items, asked in ((X, queries[:31]), (X[-31:], queries)):

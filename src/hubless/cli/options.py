@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from ..stores.kinds import DATABASES, METRICS, SUFFIXES
-from ..support.text import as_json, encodable
+from ..support.text import as_json, encodable, terminal_json
 
 SOURCE = (
     f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not FAISS), or a "
@@ -140,7 +140,7 @@ class VerbOptions(argparse.Namespace):
         if self.json:
             plain = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
             is_utf = encoding_of(sys.stdout).startswith("utf")  # elsewhere, JSON has escapes for all letters
-            text = json.dumps(plain, indent=1, ensure_ascii=not is_utf, allow_nan=False)
+            text = terminal_json(json.dumps(plain, indent=1, ensure_ascii=not is_utf, allow_nan=False))
         else:
             text = str(result) if words is None else words
         print(encodable(text, encoding_of(sys.stdout)))

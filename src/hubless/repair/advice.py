@@ -23,7 +23,8 @@ ITEMS_ALONE = (
 )
 PLANTED = [
     "Look at the suspicious items before anything else: they lie in the middle of the queries that they",
-    "answer, as items made from queries do, and natural hubs rarely do. Remove what should not be there.",
+    "answer, as items made from queries do, and natural hubs rarely do. Remove what should not be there,",
+    "and run this again: others may take their place.",
 ]
 
 

@@ -157,16 +157,16 @@ def _read_log(queries: Any, text: str | None) -> Batch:
 class Found(NamedTuple):
     """What was found of hubs."""
 
-    hubness: Hubness | None = None
-    judged: JudgedHubs | None = None
-    measured: str = ""
-    hubs: list[dict[str, Any]] = []  # noqa: RUF012
+    hubness: Hubness | None
+    judged: JudgedHubs | None
+    measured: str  # on what
+    hubs: list[dict[str, Any]]
 
 
 def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int, random_state: int) -> Found:
     """Count answers over a log, or over the items themselves, and find the hubs."""
     if len(X) < k + 2:
-        return Found()
+        return Found(None, None, "", [])
     measured = f"among all {len(X):,} items"
     if log is None:
         if len(X) > SAMPLE:

@@ -23,6 +23,7 @@ SUSPICIOUS = -4.0
 USUAL = 1000  # items, drawn at random, that say what is usual
 FEWEST = 32  # items and different queries without which nothing is said
 NARROWEST, WIDEST = 4, 256  # nearest queries that an item is compared with
+PASSES = 10  # times that items are judged, each time without those found before
 NUMBERS = 1 << 24  # numbers that are gathered at once
 
 
@@ -167,10 +168,23 @@ def _compare(
 def find_planted(
     X: np.ndarray, queries: np.ndarray, metric: str, *, k: int = 10, random_state: int = 0
 ) -> np.ndarray:
-    """Return the row numbers of suspicious items, the busiest first; repeated queries count once."""
+    """Return the row numbers of suspicious items; repeated queries count once.
+
+    Where some are found, the others are judged again without them, as copies may have been in their shadow.
+    """
     queries = queries[distinct(queries)]
-    judged = judge_hubs(X, queries, exhaustive(queries, X, k, metric), metric, random_state=random_state)
-    return judged.rows[:0] if judged.suspicious is None else judged.rows[judged.suspicious]
+    found, left = [np.empty(0, dtype=np.int64)], np.arange(len(X))
+    for _ in range(PASSES):
+        items = X[left]
+        judged = judge_hubs(
+            items, queries, exhaustive(queries, items, k, metric), metric, random_state=random_state
+        )
+        suspicious = judged.rows[:0] if judged.suspicious is None else judged.rows[judged.suspicious]
+        if not len(suspicious):
+            break
+        found.append(left[suspicious])
+        left = np.delete(left, suspicious)
+    return np.concatenate(found)
 
 
 # --- who was captured ---------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Values as text: JSON for programs, short forms for messages."""
 
 import math
+import re
 import reprlib
 from typing import Any
 
@@ -32,6 +33,14 @@ _REPR.maxlevel = 4
 def short(value: Any) -> str:
     """Return a value as text for a message, shortened where it is long."""
     return _REPR.repr(value)
+
+
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def terminal_json(text: str) -> str:
+    """Return JSON with escapes for what steers terminals and `json.dumps` leaves as it is."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def printable(text: str) -> str:
