@@ -109,6 +109,7 @@ def markdown(raw: Mapping[str, RawFile]) -> str:
 def _pairs(cases: Mapping[str, Any]) -> str:
     case = cases["SciFact"]
     lines = [PAIRS.format(**case), "", *index_tables.of("pairs", cases)]
+    lines += ["", case["note"]] if "note" in case else []
     return "\n".join([*lines, "", FOLLOWS, "", *(f"- {line}" for line in _reading(case))])
 
 

@@ -26,7 +26,7 @@ from hubless.repair.learn_in_memory import learn_from_pairs
 from hubless.retrieval import gains, ndcg
 from hubless.selection.folds import query_folds
 from hubless.selection.from_pairs import ANSWERS, REPEATS, K
-from hubless.selection.pair_map import JudgedQueries, PairMap
+from hubless.selection.pair_map import JudgedQueries, PairMap, step_toward
 from hubless.solve import Penalty, problem_of_pairs
 
 from .index_data import Pairs
@@ -105,9 +105,18 @@ def move_queries(pairs: PairMap, items: IndexItems) -> Callable[[float], Index]:
     return at
 
 
+# (1 − s) z + s (q̄ − g), where g is the mean of q̄ − z
 def step_alone(pairs: PairMap, items: IndexItems) -> Callable[[float], Index]:
-    """Move documents with training queries toward these; leave the others."""
-    return lambda step: Index(pairs.stepped(step, items.vectors))
+    """Move documents with training queries toward these, and do not hold them; leave the others."""
+    before = items.vectors[pairs.rows]
+    goals = pairs.means - (pairs.means - before).mean(axis=0)
+
+    def at(step: float) -> Index:
+        stored = items.vectors.copy()
+        stored[pairs.rows] = unit(step_toward(before, goals, step))
+        return Index(stored)
+
+    return at
 
 
 SCALE, WITH_QUERIES = "λ = {:g} scale", "documents with queries"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import index_stores, index_tables, record, retrieval, retrieval_page, rivals
+from benchmarks import few_pairs, index_stores, index_tables, record, retrieval, retrieval_page, rivals
 from benchmarks.__main__ import INDEX, main
 from benchmarks.index_data import LABEL, banking77, folder_of, scifact
 from hubless.repair.evaluate import evaluate_pairs
@@ -109,6 +109,15 @@ def test_a_step_moves_only_documents_with_queries(data, pairs):
     same = (moved == data.items.vectors).all(axis=1)
     assert set(np.flatnonzero(~same)) == set(pairs.rows.tolist())
     assert 0 < len(pairs.rows) < len(moved)
+    relevant, queries = data.train.rows(data.items.places), data.train.queries
+    means = {
+        int(row): np.mean([queries[i] for i, found in enumerate(relevant) if row in found], axis=0)
+        for row in pairs.rows
+    }
+    common = np.mean([means[row] - data.items.vectors[row] for row in means], axis=0)
+    for row, mean in means.items():
+        goal = 0.5 * data.items.vectors[row] + 0.5 * (mean - common)
+        np.testing.assert_allclose(moved[row], goal / np.linalg.norm(goal), atol=1e-5)
 
 
 def test_held_out_queries_are_searched_once_per_repeat_and_never_learned_from(data, monkeypatch):
@@ -168,6 +177,41 @@ def test_a_rival_that_is_not_installed_is_reported(monkeypatch):
     case = retrieval.pairs(record.Options(quick=True))["SciFact"]
     assert "nudge" in case["methods"]["NUDGE-M"]["error"]
     assert "- NUDGE-M: " in "\n".join(index_tables.of("pairs", {"SciFact": case}))
+
+
+def test_a_draw_has_as_many_pairs_as_asked_for_and_no_query_too_many(data):
+    several = data.train._replace(relevant=[{**found, "other": 1.0} for found in data.train.relevant])
+    for size, n in ((20, 10), (21, 11), (1, 1)):
+        part = few_pairs.drawn(several, size, 0)
+        assert len(part.queries) == n
+        assert sum(map(len, part.relevant)) >= size > sum(map(len, part.relevant[:-1]))
+    draws = [set(few_pairs.drawn(several, 50, draw).ids) for draw in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_few_pairs_are_compared_draw_by_draw():
+    def run(seen, unseen, setting):
+        scores = {"all": unseen, "seen": seen, "unseen": unseen}
+        return {"setting": setting, "seconds": 1.0, "n seen": 1, "nDCG": scores}
+
+    none = [run(0.2, 0.5, ""), run(None, 0.6, "")]
+    ours = [run(0.5, 0.49, "a step"), run(None, 0.6, "not moving")]
+    case = {"training pairs": 20, "test queries": 9, "methods": {"none": none, "hubless fit": ours}}
+    lines = index_tables.of("few", {"20 pairs": case})
+    assert "| 20 pairs | none | 0.550 | 0.200 | 0.550 | 2 | 2 |" in lines
+    # of −0.01 and 0: mean −0.005, standard error 0.005
+    shown = "0.545 (-0.0050 ± 0.0050)"
+    assert f"| 20 pairs | hubless fit | {shown} | 0.500 (+0.3000 ± nan) | {shown} | 2 | 1 |" in lines
+
+
+@pytest.mark.services
+def test_few_pairs_are_measured_on_all_test_queries(quick, data):
+    case = record.read(quick)["few"]["cases"]["40 pairs"]
+    assert set(case["methods"]) == {"none", "hubless fit", "NUDGE-N, fitted again to all"}
+    scores = naive_ndcg(data.items.vectors, data.test.queries, data.test.rows(data.items.places))
+    for run in case["methods"]["none"]:
+        assert run["nDCG"]["all"] == pytest.approx(scores.mean())
+        assert 0 < run["n seen"] < 20
 
 
 @pytest.mark.services
@@ -275,7 +319,7 @@ def test_retrieval_is_one_command(monkeypatch, tmp_path):
     ran = []
     monkeypatch.setattr(subprocess, "run", lambda command: ran.append(command) or _Done())
     assert main(["retrieval", "--quick", "--out", str(tmp_path)]) == 0
-    assert [command[3] for command in ran] == ["pairs", "labels", "planted", "stores"]
+    assert [command[3] for command in ran] == ["pairs", "few", "labels", "planted", "stores"]
     assert all(command[4:] == ["--limit", "600", "--out", str(tmp_path), "--quick"] for command in ran)
     assert main(["retrieval"]) == 0
     assert ran[-1][-1] == str(ROOT / "benchmarks" / "results" / "index")
