@@ -1,5 +1,6 @@
 """What a model changes for queries whose answers are not known: hubs beside chance, and whom they capture."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +34,13 @@ class LogEvaluation:
         return {**vars(self), "hubness": {"before": before, "after": after}, "chance": self.chance.as_dict()}
 
     def __str__(self) -> str:
-        before, after = self.hubness
+        before, parts = self.hubness[0], (*self.hubness, self.chance)
         lines = [
             f"{before.n_queries:,} queries among {before.n_objects:,} items, {before.k} answers each",
             f"{'':<34}{'before':>9}{'after':>9}{'chance':>9}",
-            _row("N_k skewness", before.skewness, after.skewness, self.chance.skewness, ".2f"),
-            _row("answers with the busiest item", *_largest(before, after, self.chance), ","),
-            _row("never returned", *(part.antihub_share for part in (before, after, self.chance)), ".1%"),
+            _row("N_k skewness", [part.skewness for part in parts], ".2f"),
+            _row("answers with the busiest item", [part.largest_occurrence for part in parts], ","),
+            _row("never returned", [part.antihub_share for part in parts], ".1%"),
             f"{1 - self.same_answers:.1%} of the answers changed. Whether they are better takes queries "
             "whose answers are known: --pairs or --labels.",
         ]
@@ -51,13 +52,8 @@ class LogEvaluation:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def _row(title: str, before: float, after: float, chance: float, form: str) -> str:
-    cells = "".join(f"{value:>9{form}}" for value in (before, after, chance))
-    return f"{title:<34}{cells}"
-
-
-def _largest(before: Hubness, after: Hubness, chance: Chance) -> tuple[int, int, int]:
-    return before.largest_occurrence, after.largest_occurrence, chance.largest_occurrence
+def _row(title: str, values: Sequence[float], form: str) -> str:
+    return f"{title:<34}" + "".join(f"{value:>9{form}}" for value in values)
 
 
 def evaluate_log(
