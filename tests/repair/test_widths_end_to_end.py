@@ -1,6 +1,6 @@
-"""Items in the space of queries of another width, in every store: learned from pairs, moved, asked, and back.
+"""Moved items of another width, in every store: learned, moved, asked, and back.
 
-What serves is asked by its own client, with queries as they are.
+What serves is asked by its own client: with queries of another space as they are, or with a 0 in one column.
 """
 
 import json
@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import hubless
+from hubless.corrections import NNN
+from hubless.movers import Stay
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.repair.evaluate import evaluate_index
 from hubless.repair.learn_index import fit_index
+from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
 from tests.stores.cases import case_of, parameters
 from tests.stores.store_contract import exact, overlap, sample
@@ -59,3 +62,22 @@ def test_from_pairs_to_answers_and_back(case, tmp_path):
     assert hit > 0.8  # by chance, K of 300
     rollback_index(again)
     assert overlap(case.ask(store.sibling(served), X[:9], K), before) == 1.0
+
+
+def test_one_more_column_is_asked_with_a_0(case, tmp_path):
+    ids, X, _, texts = sample(text_ids=case.text_ids)
+    store = case.make(tmp_path, ids, X, texts, "l2")
+    log, served = X[:200] + 0.5, store.name
+    correction = NNN(metric="l2", column=True).fit(log, X)
+    model = Repair(Stay().fit(X, np.zeros(len(X))), "l2", correction=correction)
+    asked = np.c_[X[200:220] + 0.5, np.zeros(20, np.float32)]
+    before = case.ask(store, asked[:, :-1], K)
+    assert model.query_note in apply_index(model, store, case.green)["notes"]
+    promote_index(store, case.green)
+    again = store.sibling(served)
+    assert again.facts().dimension == X.shape[1] + 1
+    moved = exact(ids, model.move(X), asked, K, "l2")
+    assert overlap(case.ask(again, asked, K), moved) >= case.recall
+    assert overlap(before, moved) < 1  # so the line above can fail
+    rollback_index(again)
+    assert overlap(case.ask(store.sibling(served), asked[:, :-1], K), before) == 1.0
