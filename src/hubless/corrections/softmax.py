@@ -8,6 +8,7 @@ import array_api_compat as compat
 
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_positive
+from ..arrays.library import blocks
 from ..neighbors.search import search
 from .correction import Correction, sample_rows
 from .formulas import over_objects, query_potentials, similarities, soft_maximum
@@ -17,6 +18,7 @@ __all__ = ["DualIS", "InvertedSoftmax", "Sinkhorn"]
 ROUNDS = 30  # of Sinkhorn's iterations
 PLAN = 1 << 25  # similarities that Sinkhorn's iterations hold: of many objects, a sample
 GALLERY = 2048  # objects that DualIS compares others with
+ROWS = 4096  # objects that are compared with them at once
 
 _strength = partial(check_positive, or_zero=True)
 
@@ -74,8 +76,8 @@ class DualIS(InvertedSoftmax):
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
         _, by_queries = super()._correct(Z)
         xp = namespace(Z)
-        parts = [self._among_objects(Z[start : start + 4096, :]) for start in range(0, int(Z.shape[0]), 4096)]
-        return None, 0.5 * by_queries + 0.5 * self.strength * xp.concat(parts)
+        among = xp.concat([self._among_objects(Z[part, :]) for part in blocks(Z.shape[0], ROWS)])
+        return None, 0.5 * by_queries + 0.5 * self.strength * among
 
     def _among_objects(self, Z: Array) -> Array:
         xp, g = namespace(Z), int(self.gallery_.shape[0])
@@ -88,8 +90,8 @@ class DualIS(InvertedSoftmax):
         itself = (distances == 0) & (found == numbers[None, :])  # (n, 1) with (n, g)
         nothing = xp.min(S, axis=1, keepdims=True) - 1e3 / self.beta_
         others = soft_maximum(xp.where(itself, nothing, S), self.beta_)
-        more = xp.where(xp.any(itself, axis=1), math.log(g / (g - 1)) / self.beta_, 0.0)  # a mean of one less
-        return xp.astype(others, xp.float64) + more
+        more = math.log(g / (g - 1)) / self.beta_  # a mean over one less
+        return xp.astype(others, xp.float64) + more * xp.astype(xp.any(itself, axis=1), xp.float64)
 
 
 # b = (1/β) log mean_q exp(β (s(q, z) − f_q)) with f of entropic optimal transport
