@@ -25,7 +25,8 @@ try:
 except ImportError:  # the small environment of `make test` has none
     torch = None
 
-collect_ignore = ["baselines/oracle/ask.py"]  # runs in a separate environment, with metric-learn
+# run in separate environments, with the packages that they ask
+collect_ignore = ["baselines/oracle/ask.py", "corrections/oracle/ask_nnn.py"]
 
 # Modules that import an optional package at their top; all of their tests are marked, and the small
 # environment of `make test` does not even read them.

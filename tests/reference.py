@@ -551,3 +551,161 @@ def held_steps(before, log, own, step, *, shrink, share, fewest, rounds):
             after = unit(after - max(gain, 0.0) * u)
         held.append(after)
     return np.array(held)
+
+
+# Corrections from logged queries: g and b of later objects, so that queries compare by g s(q, z) − b
+
+
+def similarity(q, z, metric):
+    """qᵀz, or −½ ‖q − z‖²; plain lists."""
+    if metric == "l2":
+        return -0.5 * list_distance(q, z) ** 2
+    return math.fsum([a * b for a, b in zip(q, z, strict=True)])
+
+
+def in_space(points, metric):
+    """Lists of floats, of length 1 under cosine."""
+    return plain(unit(np.asarray(points, dtype=float), None)) if metric == "cosine" else plain(points)
+
+
+def distinct(rows):
+    """The different rows, in the order of their first."""
+    return [list(row) for row in dict.fromkeys(map(tuple, rows))]
+
+
+def corrected(queries, later, gain, bias, metric):
+    """g s(q, z) − b; shape (queries, objects)."""
+    queries, later = in_space(queries, metric), in_space(later, metric)
+    gain = [1.0] * len(later) if gain is None else gain
+    return np.array(
+        [[g * similarity(q, z, metric) - b for z, g, b in zip(later, gain, bias, strict=True)] for q in queries]
+    )
+
+
+def bank_table(queries, later, metric):
+    """Similarities of later objects to the different logged queries; a list per object."""
+    bank = distinct(in_space(queries, metric))
+    return [[similarity(q, z, metric) for q in bank] for z in in_space(later, metric)]
+
+
+def nnn(queries, objects, later, metric, strength, n_neighbors):
+    near = [sorted(row, reverse=True)[:n_neighbors] for row in bank_table(queries, later, metric)]
+    return None, [strength * mean(row) for row in near]
+
+
+def csls(queries, objects, later, metric, strength, n_neighbors):
+    """2 s(q, z) − r(z) − r(q), halved, without r(q), which is the same for all objects."""
+    return nnn(queries, objects, later, metric, strength, n_neighbors)
+
+
+def mean_query(queries, objects, later, metric, strength):
+    return None, [strength * mean(row) for row in bank_table(queries, later, metric)]
+
+
+def similarity_beta(queries, objects, metric, sharpness):
+    """β: the sharpness over the standard deviation of all similarities."""
+    values = [s for row in bank_table(queries, objects, metric) for s in row]
+    middle = mean(values)
+    return sharpness / math.sqrt(mean([(s - middle) ** 2 for s in values]))
+
+
+def soft_max(values, beta):
+    """(1/β) log mean exp(β v)."""
+    top = max(values)
+    return top + math.log(mean([math.exp(beta * (v - top)) for v in values])) / beta
+
+
+def inverted_softmax(queries, objects, later, metric, sharpness, strength):
+    beta = similarity_beta(queries, objects, metric, sharpness)
+    return None, [strength * soft_max(row, beta) for row in bank_table(queries, later, metric)]
+
+
+def dual_is(queries, objects, later, metric, sharpness, strength):
+    beta = similarity_beta(queries, objects, metric, sharpness)
+    gallery, bias = in_space(objects, metric), []
+    for z, row in zip(in_space(later, metric), bank_table(queries, later, metric), strict=True):
+        places = [i for i, other in enumerate(gallery) if other == z][:1]  # itself
+        others = [similarity(other, z, metric) for i, other in enumerate(gallery) if i not in places]
+        bias.append(strength * (soft_max(row, beta) + soft_max(others, beta)) / 2)
+    return None, bias
+
+
+def potentials(table, beta, rounds):
+    """f of each query and b of each object of a table of similarities, by Sinkhorn's iterations."""
+    n, m = len(table), len(table[0])
+    b = [max(row) for row in table]
+    for _ in range(rounds):
+        f = [soft_max([table[i][j] - b[i] for i in range(n)], beta) for j in range(m)]
+        b = [soft_max([table[i][j] - f[j] for j in range(m)], beta) for i in range(n)]
+    return [soft_max([table[i][j] - b[i] for i in range(n)], beta) for j in range(m)], b
+
+
+def sinkhorn(queries, objects, later, metric, sharpness, strength):
+    beta = similarity_beta(queries, objects, metric, sharpness)
+    f, _ = potentials(bank_table(queries, objects, metric), beta, 30)
+    rows = bank_table(queries, later, metric)
+    return None, [strength * soft_max([s - g for s, g in zip(row, f, strict=True)], beta) for row in rows]
+
+
+def near_distance(z, bank, k):
+    return mean(sorted(list_distance(z, q) for q in bank)[:k])
+
+
+def local_scaling(queries, objects, later, metric, strength, n_neighbors):
+    """−½ ‖q − z‖² g, of unit vectors g qᵀz − g; g = (mean σ / σ(z))^strength, σ at least a tenth of its mean."""
+    bank = distinct(in_space(queries, metric))
+    middle = mean([near_distance(z, bank, n_neighbors) for z in in_space(objects, metric)])
+    sigma = [max(near_distance(z, bank, n_neighbors), 0.1 * middle) for z in in_space(later, metric)]
+    gain = [(middle / s) ** strength for s in sigma]
+    return gain, gain if metric == "cosine" else [0.0] * len(gain)
+
+
+def dis_sim_local(queries, objects, later, metric, strength, n_neighbors):
+    bank, bias = distinct(in_space(queries, metric)), []
+    for z in in_space(later, metric):
+        near = sorted((list_distance(z, q), i) for i, q in enumerate(bank))[:n_neighbors]
+        middle = [mean([bank[i][column] for _, i in near]) for column in range(len(z))]
+        bias.append(-0.5 * strength * list_distance(z, middle) ** 2)
+    return None, bias
+
+
+def binomial_limit(rate, n, p):
+    """The least whole number that a binomial variable is above with a probability of at most `rate`."""
+    tail, c = 1.0, -1
+    while tail > rate:
+        c += 1
+        tail = math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(c + 1, n + 1))
+    return c
+
+
+def question_weights(answers):
+    """1 / number of queries that share at least half of their answers with a query."""
+    return [1 / sum(1 for b in answers if 2 * len({*a} & {*b}) >= len(a)) for a in answers]
+
+
+def hold_hubs(queries, objects, later, metric, rate, n_answers):
+    bank, stored = distinct(in_space(queries, metric)), in_space(objects, metric)
+    n, k = len(stored), min(n_answers, max(1, len(stored) - 1))
+    ranked = [sorted((-similarity(q, z, metric), i) for i, z in enumerate(stored)) for q in bank]
+    weights = question_weights([[i for _, i in row[:k]] for row in ranked])
+    most = binomial_limit(rate / n, round(sum(weights)), k / n)
+    allowed = max(1.0, sum(weights) * k / n)
+    shares = [0.0] * n
+    for row, w in zip(ranked, weights, strict=True):
+        for _, i in row[:k]:
+            shares[i] += w
+    held = {i for i in range(n) if shares[i] > most + 1e-9}
+    thresholds = [-(row[k - 1][0] + row[min(k, n - 1)][0]) / 2 for row in ranked]
+    free = [[value for value, i in row if i not in held] for row in ranked]
+    limits = [-(row[k - 1] + row[k]) / 2 for row in free]
+    bias = []
+    for row in bank_table(queries, later, metric):
+        share = sum(w for s, t, w in zip(row, thresholds, weights, strict=True) if s > t)
+        margins = sorted([0.0, *(s - limit for s, limit in zip(row, limits, strict=True) if s > limit)])
+        enough = (
+            b
+            for b in margins
+            if sum(w for s, lim, w in zip(row, limits, weights, strict=True) if s - lim > b) <= allowed + 1e-9
+        )
+        bias.append(next(enough) if share > most + 1e-9 else 0.0)
+    return None, bias

@@ -1,10 +1,14 @@
 """Corrections by a softmax over the logged queries: which objects are likely answers to all of them."""
 
+import math
 from functools import partial
 from typing import ClassVar
 
+import array_api_compat as compat
+
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_positive
+from ..arrays.library import blocks
 from ..neighbors.search import search
 from .correction import Correction, sample_rows
 from .formulas import over_objects, query_potentials, similarities, soft_maximum
@@ -14,6 +18,7 @@ __all__ = ["DualIS", "InvertedSoftmax", "Sinkhorn"]
 ROUNDS = 30  # of Sinkhorn's iterations
 PLAN = 1 << 25  # similarities that Sinkhorn's iterations hold: of many objects, a sample
 GALLERY = 2048  # objects that DualIS compares others with
+ROWS = 4096  # objects that are compared with them at once
 
 _strength = partial(check_positive, or_zero=True)
 
@@ -71,18 +76,22 @@ class DualIS(InvertedSoftmax):
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
         _, by_queries = super()._correct(Z)
         xp = namespace(Z)
-        parts = [self._among_objects(Z[start : start + 4096, :]) for start in range(0, int(Z.shape[0]), 4096)]
-        return None, 0.5 * by_queries + 0.5 * self.strength * xp.concat(parts)
+        among = xp.concat([self._among_objects(Z[part, :]) for part in blocks(Z.shape[0], ROWS)])
+        return None, 0.5 * by_queries + 0.5 * self.strength * among
 
     def _among_objects(self, Z: Array) -> Array:
-        xp, S = namespace(Z), similarities(Z, self.gallery_, self.metric)
-        distances, found = search(Z, self.gallery_, 1)
-        numbers = xp.arange(self.gallery_.shape[0], dtype=found.dtype)
+        xp, g = namespace(Z), int(self.gallery_.shape[0])
+        gallery = xp.astype(self.gallery_, Z.dtype, copy=False)
+        S = similarities(Z, gallery, self.metric)
+        if g == 1:
+            return xp.astype(soft_maximum(S, self.beta_), xp.float64)
+        distances, found = search(Z, gallery, 1)
+        numbers = xp.arange(g, dtype=found.dtype, device=compat.device(found))
         itself = (distances == 0) & (found == numbers[None, :])  # (n, 1) with (n, g)
-        least = xp.min(S, axis=1, keepdims=True)
-        if self.gallery_.shape[0] > 1:
-            S = xp.where(itself, least - 1e3 / self.beta_, S)  # counts for nothing
-        return xp.astype(soft_maximum(S, self.beta_), xp.float64)
+        nothing = xp.min(S, axis=1, keepdims=True) - 1e3 / self.beta_
+        others = soft_maximum(xp.where(itself, nothing, S), self.beta_)
+        more = math.log(g / (g - 1)) / self.beta_  # a mean over one less
+        return xp.astype(others, xp.float64) + more * xp.astype(xp.any(itself, axis=1), xp.float64)
 
 
 # b = (1/β) log mean_q exp(β (s(q, z) − f_q)) with f of entropic optimal transport
