@@ -49,15 +49,18 @@ def pairs(target_rows):
 
 def moments(X, Z, weights=None):
     """A = Σ w x zᵀ and K = Σ w z zᵀ over rows that pair up."""
-    d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
-    A, K = np.zeros((d, d)), np.zeros((d, d))
+    return outer_products(X, Z, weights), outer_products(Z, Z, weights)
+
+
+def outer_products(X, Z, weights):
+    """Σ w x zᵀ over rows that pair up."""
+    total = np.zeros((X.shape[1], Z.shape[1]))
     for x, z, w in zip(X, Z, weights, strict=True):
-        for r in range(d):
-            for c in range(d):
-                A[r, c] += w * x[r] * z[c]
-                K[r, c] += w * z[r] * z[c]
-    return A, K
+        for r in range(len(x)):
+            for c in range(len(z)):
+                total[r, c] += w * x[r] * z[c]
+    return total
 
 
 def indicator_moments(X, target_rows):

@@ -5,7 +5,7 @@ again; no data is needed to solve for another λ, or about another centre.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Any, NamedTuple
 
@@ -24,13 +24,17 @@ SUMS = ("weight", "x_sum", "z_sum", "A", "K")  # what adds up of moments about o
 class Moments:
     """Sums over pairs (x, z) with weights w, taken about an origin o, in float64.
 
+    Where x is in another space than z, of e columns, it has an origin of its own, which then takes the place
+    of o beside x.
+
     Attributes
     ----------
     origin : (d,) array, o
     weight : float, Σ w
-    x_sum, z_sum : (d,) arrays, Σ w (x − o) and Σ w (z − o)
-    A : (d, d) array, Σ w (x − o)(z − o)ᵀ: the paper's XJXᵀ where o is the mean of the data
+    x_sum, z_sum : (e,) and (d,) arrays, Σ w (x − o) and Σ w (z − o)
+    A : (e, d) array, Σ w (x − o)(z − o)ᵀ: the paper's XJXᵀ where o is the mean of the data
     K : (d, d) array, Σ w (z − o)(z − o)ᵀ: the paper's XKXᵀ
+    x_origin : (e,) array, the origin of x; None where it is o, and e = d
     """
 
     origin: Array
@@ -39,6 +43,7 @@ class Moments:
     z_sum: Array
     A: Array
     K: Array
+    x_origin: Array | None = None
 
     @staticmethod
     def of(origin: Array, weight: float, x: Array, z: Array, w: Array, K: Array) -> "Moments":
@@ -55,19 +60,22 @@ class Moments:
         return self._combine(sub, other)
 
     def _combine(self, operator: Callable[[Any, Any], Any], other: "Moments") -> "Moments":
-        other = other.about(self.origin)
-        return Moments(self.origin, *(operator(getattr(self, name), getattr(other, name)) for name in SUMS))
+        other = other.about(self.origin, self.x_origin)
+        sums = {name: operator(getattr(self, name), getattr(other, name)) for name in SUMS}
+        return replace(self, **sums)
 
-    # With δ = o − p:  Σ w (x − p)(z − p)ᵀ = A + x_sum δᵀ + δ (z_sum + (Σ w) δ)ᵀ, and K alike
-    def about(self, origin: Array) -> "Moments":
-        """Return the same moments about another origin p."""
-        if origin is self.origin:
+    # With δ = o − p on either side:  Σ w (x − p)(z − p)ᵀ = A + x_sum δᵀ + δₓ (z_sum + (Σ w) δ)ᵀ, and K alike
+    def about(self, origin: Array, x_origin: Array | None = None) -> "Moments":
+        """Return the same moments about another origin p; `x_origin` is that of x where it has its own."""
+        if origin is self.origin and x_origin is self.x_origin:
             return self
-        delta = self.origin - origin
-        x_sum, z_sum = self.x_sum + self.weight * delta, self.z_sum + self.weight * delta
-        A = self.A + self.x_sum[:, None] * delta + delta[:, None] * z_sum
+        delta = x_delta = self.origin - origin
+        if x_origin is not None:
+            x_delta = self.x_origin - x_origin
+        x_sum, z_sum = self.x_sum + self.weight * x_delta, self.z_sum + self.weight * delta
+        A = self.A + self.x_sum[:, None] * delta + x_delta[:, None] * z_sum
         K = self.K + self.z_sum[:, None] * delta + delta[:, None] * z_sum
-        return Moments(origin, self.weight, x_sum, z_sum, A, K)
+        return Moments(origin, self.weight, x_sum, z_sum, A, K, x_origin)
 
 
 NEGATIVE = 1e-9  # share of ‖K‖: an eigenvalue of K below −NEGATIVE · ‖K‖ is more than rounding
@@ -85,8 +93,8 @@ class PairSums:
 
     # μ = (n₁ μ₁ + n₂ μ₂) / (n₁ + n₂); about it, moments add up
     def __add__(self, other: "PairSums") -> "PairSums":
-        weight, mean, centre = self._combine_means(other, 1)
-        moments = self.moments.about(centre) + other.moments
+        weight, mean, *centres = self._combine_means(other, 1)
+        moments = self.moments.about(*centres) + other.moments
         check_squares(float(np.trace(moments.K)))
         return PairSums(moments, weight, mean, self.n_singletons + other.n_singletons)
 
@@ -99,8 +107,8 @@ class PairSums:
                     f"everything learned has the weight {whole:g}, the batch to forget has {part:g}: "
                     "nothing would be left to learn from. Make a new mover instead."
                 )
-        weight, mean, centre = self._combine_means(other, -1)
-        moments = _subtract(self.moments.about(centre), other.moments)
+        weight, mean, *centres = self._combine_means(other, -1)
+        moments = _subtract(self.moments.about(*centres), other.moments)
         n_singletons = self.n_singletons - other.n_singletons
         if n_singletons < 0:
             raise _never_learned(
@@ -109,15 +117,19 @@ class PairSums:
             )
         return PairSums(moments, weight, mean, n_singletons)
 
-    def _combine_means(self, other: "PairSums", sign: int) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return weight, mean and centre of both together; with sign = -1, of this one without the other."""
+    def _combine_means(self, other: "PairSums", sign: int) -> tuple[float, Any, Any, Any]:
+        """Return weight, mean and centres of both together; with sign = -1, of this one without the other."""
         weight, other_weight = self.weight, sign * other.weight
         total = weight + other_weight
-        mean, centre = (
-            np.asarray((weight * first + other_weight * second) / total)
-            for first, second in ((self.mean, other.mean), (self.moments.origin, other.moments.origin))
+        points: Any = zip(self._points(), other._points(), strict=True)
+        mean, centre, x_centre = (
+            None if first is None else np.asarray((weight * first + other_weight * second) / total)
+            for first, second in points
         )
-        return total, mean, centre
+        return total, mean, centre, x_centre
+
+    def _points(self) -> tuple[np.ndarray, Array, Array | None]:
+        return self.mean, self.moments.origin, self.moments.x_origin
 
 
 # Every z is in the range of K = Σ w z zᵀ, so A V₀ = Σ w x (zᵀ V₀) = 0 where K V₀ = 0
@@ -131,7 +143,7 @@ def _subtract(before: Moments, batch: Moments) -> Moments:
         raise _never_learned(f"the sum K of their squares would get the eigenvalue {values[0]:.3g}")
     V = V[:, values > 10 * len(values) * np.finfo(np.float64).eps * size]
     P = V @ V.T
-    return Moments(left.origin, left.weight, left.x_sum, left.z_sum, left.A @ P, P @ left.K @ P)
+    return replace(left, A=left.A @ P, K=P @ left.K @ P)
 
 
 def _never_learned(reason: str) -> ValueError:
@@ -144,21 +156,32 @@ def _never_learned(reason: str) -> ValueError:
 
 # A = Σ w x zᵀ and K = Σ w z zᵀ over the pairs, about the origin (Eq. 6, pair by pair)
 def moments_of_pairs(
-    X: Array, Z: Array, weights: Array | None = None, origin: Array | None = None
+    X: Array,
+    Z: Array,
+    weights: Array | None = None,
+    origin: Array | None = None,
+    x_origin: Array | None = None,
 ) -> Moments:
-    """Compute the moments of the pairs (X[i], Z[i]), arrays of shape (pairs, d), with weights ≥ 0."""
-    xp = namespace(X, Z)
-    origin = as_origin(X, origin)
+    """Compute the moments of the pairs (X[i], Z[i]) with weights ≥ 0; shapes (pairs, e) and (pairs, d).
+
+    `origin` is that of z, and of x where e = d, unless `x_origin` is given.
+    """
+    xp, is_one_space = namespace(X, Z), X.shape[1] == Z.shape[1] and x_origin is None
+    origin = as_origin(Z, origin)
+    x_origin = None if is_one_space else as_origin(X, x_origin)
+    centres = (origin if x_origin is None else x_origin, origin)
 
     def batch(part: slice) -> Moments:
-        x, z = (xp.astype(rows(array, part), xp.float64) - origin for array in (X, Z))
+        x, z = (
+            xp.astype(rows(array, part), xp.float64) - o for array, o in zip((X, Z), centres, strict=True)
+        )
         root = xp.ones((x.shape[0],), dtype=xp.float64, device=compat.device(x))
         if weights is not None:  # √w on both sides, so that K stays one symmetric product
             root = xp.sqrt(xp.astype(weights[part], xp.float64))
             x, z = x * root[:, None], z * root[:, None]
-        return Moments(origin, float(xp.sum(root * root)), root @ x, root @ z, x.T @ z, gram(z))
+        return Moments(origin, float(xp.sum(root * root)), root @ x, root @ z, x.T @ z, gram(z), x_origin)
 
-    return sum_blocks(xp, batch, X.shape[0], rows_at_once(X))
+    return sum_blocks(xp, batch, X.shape[0], rows_at_once(X if X.shape[1] >= Z.shape[1] else Z))
 
 
 # A = XJXᵀ and K = X diag(Jᵀe) Xᵀ with J the indicator of targets (Eq. 6, as corrected after PAKDD '17)

@@ -77,12 +77,12 @@ def ridge(A: Array, K: Array, alpha: float) -> Array:
 class RidgePath(NamedTuple):
     """Every W(λ) at the cost of one eigendecomposition: W(λ) = left · diag(1 / (values + λ)) · right."""
 
-    left: Array  # (d, r)
+    left: Array  # (d, r), or (e, r) where queries have e columns
     values: Array  # (r,), eigenvalues ≥ 0 of K, all or those above 0
     right: Array  # (r, d), orthonormal rows: eigenvectors
 
     def at(self, alpha: float) -> Array:
-        """Return W(alpha), of shape (d, d)."""
+        """Return W(alpha), of shape (d, d) or (e, d)."""
         return (self.left * self.gains(alpha)) @ self.right
 
     def gains(self, alpha: float) -> Array:
@@ -118,9 +118,9 @@ def ridge_path_of_pairs(X: Array, Z: Array) -> RidgePath:
 
 
 class LinearMap(NamedTuple):
-    """z ↦ μ + W (z − μ), and the λ it was learned with."""
+    """z ↦ μ + W (z − μ), and the λ it was learned with; for queries of e columns, z ↦ μ_x + W (z − μ)."""
 
-    W: Array  # (d, d)
+    W: Array  # (d, d), or (e, d)
     mean: Array  # (d,)
     alpha: float
 
@@ -131,13 +131,15 @@ class RidgeProblem(NamedTuple):
     """The ridge regression from z to x over pairs about a centre μ, ready to be solved for any λ.
 
     It holds the moments of the pairs or, where there are fewer pairs than dimensions, the pairs themselves.
+    Where x is in another space than z, of e columns, it has a centre of its own.
     """
 
     mean: Array  # (d,), μ
     moments: Moments | None
-    x: Array = None  # (pairs, d), centred and multiplied by √w, as is z; None where there are moments
+    x: Array = None  # (pairs, e), centred and multiplied by √w, as is z; None where there are moments
     z: Array = None
     columns: int | None = None  # that eigenvalues go over, where pairs are in the span of the objects
+    query_mean: Array = None  # (e,), μ_x; None where it is μ, and e = d
 
     def mean_eigenvalue(self) -> float:
         """Return the mean eigenvalue of XKXᵀ."""
@@ -147,8 +149,10 @@ class RidgeProblem(NamedTuple):
         return float(xp.sum(self.z**2)) / columns
 
     def solve(self, alpha: float, toward: str = "zero") -> Array:
-        """Return W of shape (d, d) for λ = alpha, which pulls W toward "zero" or the "identity"."""
+        """Return W, (d, d) or (e, d), for λ = alpha, which pulls W toward "zero" or the "identity"."""
         if toward == "identity":
+            if self.query_mean is not None:
+                check_toward(toward, self.query_mean.shape[0], self.mean.shape[0])
             V = self._with_differences().solve(alpha)
             return V + namespace(V).eye(V.shape[0], dtype=V.dtype, device=compat.device(V))
         if self.moments is not None:
@@ -173,16 +177,23 @@ class RidgeProblem(NamedTuple):
         return ridge_path_of_pairs(self.x, self.z)
 
 
-def problem_of_pairs(X: Array, Z: Array, weights: Array | None, mean: Array) -> RidgeProblem:
-    """Return the problem of moving each Z[i] toward X[i]; X and Z of shape (pairs, d)."""
+def problem_of_pairs(
+    X: Array, Z: Array, weights: Array | None, mean: Array, query_mean: Array | None = None
+) -> RidgeProblem:
+    """Return the problem of moving each Z[i] toward X[i]; Z has shape (pairs, d), and so has X.
+
+    With `query_mean`, (e,), X has shape (pairs, e): it is in another space, of which that is the centre.
+    """
     xp = namespace(X, Z, mean)
-    if X.shape[0] >= X.shape[1]:
-        return _finite(RidgeProblem(mean, moments_of_pairs(X, Z, weights, mean)))
-    x, z = (xp.astype(rows(array, slice(None)), xp.float64) - mean for array in (X, Z))
+    if Z.shape[0] >= Z.shape[1]:
+        moments = moments_of_pairs(X, Z, weights, mean, query_mean)
+        return _finite(RidgeProblem(mean, moments, query_mean=query_mean))
+    x, z = (xp.astype(rows(array, slice(None)), xp.float64) for array in (X, Z))
+    x, z = x - (mean if query_mean is None else query_mean), z - mean
     if weights is not None:
         root = xp.sqrt(xp.astype(weights, xp.float64))[:, None]
         x, z = x * root, z * root
-    return _finite(RidgeProblem(mean, None, x, z))
+    return _finite(RidgeProblem(mean, None, x, z, query_mean=query_mean))
 
 
 def problem_of_targets(
@@ -224,6 +235,15 @@ def check_pairs(n_pairs: int) -> None:
             "there is no pair to learn from: every object is alone in its class, or has no precomputed "
             "target. Give more objects per class, or pairs to MoveLabeled.fit_pairs; for plain k-NN, use "
             "MoveLabeledClassifier(mover=Stay()), or MoveLabeledClassifierCV, which then does not move."
+        )
+
+
+def check_toward(toward: str, query_columns: int, columns: int) -> None:
+    """Refuse to pull W toward the identity between spaces of different width."""
+    if toward == "identity" and query_columns != columns:
+        raise ValueError(
+            'toward="identity" needs queries and objects of one width; got queries of '
+            f'{query_columns} columns and objects of {columns}. Use MoveLabeled(toward="zero").'
         )
 
 

@@ -212,9 +212,11 @@ def test_bad_neighbours():
 @pytest.mark.parametrize(
     ("queries", "objects", "error", "message"),
     [
-        (X, X[:-1], ValueError, r"pair up row by row, with equal shapes; got \(30, 4\) and \(29, 4\)"),
-        (X, X[:, :3], ValueError, "X has 4 features, but MoveLabeled is expecting 3"),
+        (X, X[:-1], ValueError, "pair up row by row; got 30 queries and 29 objects"),
+        (X[:, :3], X[:-1], ValueError, "pair up row by row; got 30 queries and 29 objects"),
         (spoiled(np.nan), X, ValueError, "Input X contains NaN"),
+        (spoiled(np.nan), X[:, :3], ValueError, "Input queries contains NaN"),
+        (X[0], X, ValueError, "Expected 2D array, got 1D array"),
     ],
 )
 def test_bad_pairs(queries, objects, error, message):

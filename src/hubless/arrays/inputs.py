@@ -53,13 +53,19 @@ def check_points(
                 f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features "
                 "as input."
             )
-    if not reset and not same_place(X, like):
-        raise ValueError(
-            f"Inputs passed to {name}.{method}() must use the same namespace and the same device as those "
-            f"passed to fit(); got {describe(X)}, fitted on {describe(like)}. Convert X, for "
-            "example with torch.as_tensor(X, device=...) or X.cpu().numpy()."
-        )
+    if not reset:
+        check_place(estimator, X, method, like)
     return X
+
+
+def check_place(estimator: Any, X: Array, method: str, like: Array) -> None:
+    """Refuse an array of another library, or on another device, than what an estimator was fitted with."""
+    if not same_place(X, like):
+        raise ValueError(
+            f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the "
+            f"same device as those passed to fit(); got {describe(X)}, fitted on {describe(like)}. Convert "
+            "X, for example with torch.as_tensor(X, device=...) or X.cpu().numpy()."
+        )
 
 
 def check_matrix(X: Any, name: str) -> Array:

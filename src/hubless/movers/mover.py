@@ -113,7 +113,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array of shape (n_queries, d), or (n_queries, d + 1)
         """
         check_is_fitted(self, "space_")
-        return as_queries(check_points(self, X, method="transform", like=self.space_.mean), self.space_)
+        return as_queries(self._check_queries(X, "transform"), self.space_)
 
     @dispatched
     def move(self, Z: Any, y: Any = None) -> Array:
@@ -224,6 +224,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _has_column(self, before: bool) -> bool:
         """Return whether objects have a column after this mover; `before` says whether they had one."""
         return before or self._adds_column
+
+    def _check_queries(self, X: Any, method: str) -> Array:
+        """Return queries as a finite float matrix, of the width that they have."""
+        return check_points(self, X, method=method, like=self.space_.mean)
 
     @property
     def _width(self) -> int:

@@ -18,12 +18,12 @@ from sklearn.base import clone
 from .. import solve
 from ..arrays import Array, convert, namespace, row_blocks, to_numpy
 from ..arrays.devices import host_like, to_device
-from ..arrays.inputs import check_choice, check_count, check_points, check_weights
+from ..arrays.inputs import check_choice, check_count, check_weights
 from ..arrays.library import Streamed
 from ..arrays.products import affine, affine_rows, rows_at_once
 from ..moments import Moments, moments_of_pairs, moments_of_targets
 from ..targets import first_targets
-from . import updates
+from . import spaces, updates
 from .mover import Mover, Needs, Totals
 from .points import Points, QuerySpace, centre
 
@@ -32,19 +32,22 @@ __all__ = ["MoveLabeled"]
 
 # z' = μ + W (z − μ), so that queries are compared by f(x, z) = ‖x − z'‖  (Eq. 4). Centring belongs to the
 # map, so that raw queries stay valid.
-def move(Z: Array, W: Array, mean: Array) -> Array:
-    """Move the rows of Z; the result has their precision, and is on the host where they came from there."""
-    xp = namespace(Z, W, mean)
-    W, mean = xp.astype(W, Z.dtype, copy=False), xp.astype(mean, Z.dtype, copy=False)
+def move(Z: Array, W: Array, mean: Array, query_mean: Array | None = None) -> Array:
+    """Move the rows of Z; the result has their precision, and is on the host where they came from there.
+
+    Where W has shape (e, d), moved rows are about `query_mean`, (e,), instead of `mean`.
+    """
+    xp, goal = namespace(Z, W, mean), mean if query_mean is None else query_mean
+    W, mean, goal = (xp.astype(array, Z.dtype, copy=False) for array in (W, mean, goal))
     if isinstance(Z, Streamed):
-        host = np.empty_like(Z.host)
+        host = np.empty((Z.shape[0], W.shape[0]), dtype=Z.host.dtype)
         for part, z in row_blocks(Z, rows_at_once(Z)):
-            host[part] = to_numpy(affine(z - mean, W, mean))
+            host[part] = to_numpy(affine(z - mean, W, goal))
         return host
-    return affine_rows(Z, W, mean, mean)
+    return affine_rows(Z, W, goal, mean)
 
 
-class MoveLabeled(Mover):
+class MoveLabeled(spaces.BetweenSpaces, Mover):
     """Move labeled objects toward the objects they should be neighbours of; queries stay (Eq. 4-7).
 
     z' = μ + W (z − μ), where W = XJXᵀ (XKXᵀ + λI)⁻¹ solves the ridge regression from each object's nearest
@@ -72,9 +75,10 @@ class MoveLabeled(Mover):
 
     Attributes
     ----------
-    W_ : array of shape (d, d)
-        A row z moves to mean_ + (z - mean_) @ W_.T.
+    W_ : array of shape (d, d), or (e, d) for queries of another width
+        A row z moves to mean_ + (z - mean_) @ W_.T, or to query_mean_ + (z - mean_) @ W_.T.
     mean_ : array of shape (d,)
+    query_mean_ : array of shape (e,); only after `fit_pairs` with queries of another width
     alpha_ : float
         The λ used.
     moments_ : hubless.moments.Moments; only with `keep_moments`, or after `partial_fit`
@@ -149,13 +153,16 @@ class MoveLabeled(Mover):
         penalty = solve.check_alpha("alpha", self.alpha)
         self.W_, self.mean_, self.alpha_ = problem.best_map(penalty, dtype, self.toward)
         self._forget_parts()
-        for name in ("moments_", "mean_weight_"):  # those of an earlier fit
+        for name in ("moments_", "mean_weight_", "query_mean_"):  # those of an earlier fit
             self.__dict__.pop(name, None)
+        if problem.query_mean is not None:
+            self.query_mean_ = namespace(problem.mean).astype(problem.query_mean, dtype)
 
     # z' = μ + W (z − μ)  (Eq. 4)
     def _apply(self, points: Points) -> Points:
-        W, mean = convert(self.W_, points.Z), convert(self.mean_, points.Z)
-        return points._replace(Z=move(points.Z, W, mean))
+        centres = (self.mean_, getattr(self, "query_mean_", self.mean_))
+        W, mean, goal = (convert(array, points.Z) for array in (self.W_, *centres))
+        return points._replace(Z=move(points.Z, W, mean, goal))
 
     def _needs(self) -> Needs:
         return Needs(self.n_targets, bool(self.center))
@@ -174,29 +181,27 @@ class MoveLabeled(Mover):
 
         Parameters
         ----------
-        queries, objects : arrays of shape (pairs, d)
+        queries, objects : arrays of shape (pairs, e) and (pairs, d)
+            Where e is not d, as for captions and images, `move` takes (n, d) and gives (n, e).
         sample_weight : array of shape (pairs,), optional
 
         Notes
         -----
-        The centre is the mean of `objects` over the pairs. `n_targets` is ignored.
+        The centre is the mean of `objects` over the pairs; where e is not d, z' = μ_x + W (z − μ_z) with a
+        mean of each side. `n_targets` is ignored.
         """
         self._check_parameters()
-        objects = check_points(self, objects)
-        queries = check_points(self, queries, method="fit_pairs", like=objects)
-        queries, objects = (to_device(side, self.device) for side in (queries, objects))
-        if tuple(queries.shape) != tuple(objects.shape):
-            raise ValueError(
-                "queries and objects must pair up row by row, with equal shapes; "
-                f"got {tuple(queries.shape)} and {tuple(objects.shape)}."
-            )
+        given = spaces.check_pairs_of(self, queries, objects)
+        queries, objects = (to_device(side, self.device) for side in given)
         weights = check_weights(sample_weight, objects)
-        mean = centre(objects, weights, self.center)
-        problem = solve.problem_of_pairs(queries, objects, weights, mean)
+        mean, query_mean = centre(objects, weights, self.center), None
+        if queries.shape[1] != objects.shape[1]:
+            query_mean = centre(queries, weights, self.center)
+        problem = solve.problem_of_pairs(queries, objects, weights, mean, query_mean)
         self._solve(problem, objects.dtype)
         self.space_, self.n_singletons_ = QuerySpace(mean), 0
         if self.keep_moments:
-            moments = problem.moments or moments_of_pairs(queries, objects, weights, mean)
+            moments = problem.moments or moments_of_pairs(queries, objects, weights, mean, query_mean)
             updates.keep_moments(self, moments, objects, weights)
         return host_like(self, self.device)
 
@@ -204,7 +209,8 @@ class MoveLabeled(Mover):
 
     @property
     def _learned(self) -> dict[str, str]:  # type: ignore[override]
-        return {"W_": "dd", "mean_": "d", "alpha_": "number"} | (updates.MOMENTS if self.keep_moments else {})
+        learned = {"W_": "ed", "mean_": "d", "query_mean_": "e optional", "alpha_": "number"}
+        return learned | (updates.MOMENTS if self.keep_moments else {})
 
     def _check_savable(self) -> None:
         if bool(self.keep_moments) != hasattr(self, "moments_"):
@@ -212,6 +218,7 @@ class MoveLabeled(Mover):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
+        spaces.check_loaded(self)
         if self.keep_moments and not (self.moments_.weight > 0 and self.mean_weight_ > 0):
             raise ValueError("the weights of the moments must be above 0.")
 
@@ -264,7 +271,7 @@ class MoveLabeled(Mover):
         `classes_` are those of all batches; they are left out where those of earlier ones are not known, as
         after `merge`. `n_singletons_` adds up.
         """
-        (X,) = updates.check_batch(self, "partial_fit", X)
+        X = updates.check_batch(self, "partial_fit", X)
         return updates.learn_batch(self, self._new().fit(X, y, sample_weight))
 
     @updates.available_with_moments
@@ -275,7 +282,7 @@ class MoveLabeled(Mover):
         `fit_pairs` of all pairs in one array gives. Where it raises, nothing has changed. Rounding, about
         1e-15 of ‖K‖, counts beside λ: a tiny λ with fewer pairs than dimensions loses digits.
         """
-        objects, queries = updates.check_batch(self, "partial_fit_pairs", objects, queries)
+        queries, objects = updates.check_pair_batch(self, "partial_fit_pairs", queries, objects)
         return updates.learn_batch(self, self._new().fit_pairs(queries, objects, sample_weight))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -298,13 +305,13 @@ class MoveLabeled(Mover):
         before: forgetting all but a millionth loses six digits.
         """
         updates.check_moments(self)
-        (X,) = updates.check_batch(self, "forget", X)
+        X = updates.check_batch(self, "forget", X)
         return updates.forget_batch(self, self._new().fit(X, y, sample_weight))
 
     def forget_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
         """Forget pairs of any batch, exactly up to rounding, also a part of one; raises as `forget` does."""
         updates.check_moments(self)
-        objects, queries = updates.check_batch(self, "forget_pairs", objects, queries)
+        queries, objects = updates.check_pair_batch(self, "forget_pairs", queries, objects)
         return updates.forget_batch(self, self._new().fit_pairs(queries, objects, sample_weight))
 
     def _new(self) -> "MoveLabeled":

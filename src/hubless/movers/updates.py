@@ -18,8 +18,10 @@ from ..solve import RidgeProblem
 from .points import QuerySpace
 
 MOMENTS = {  # what a mover that keeps its moments learns besides (see `saving.state`); always in NumPy
-    **{f"moments_.{name}": "d host" for name in ("origin", "x_sum", "z_sum")},
-    "moments_.A": "dd host",
+    **{f"moments_.{name}": "d host" for name in ("origin", "z_sum")},
+    "moments_.x_origin": "e host optional",
+    "moments_.x_sum": "e host",
+    "moments_.A": "ed host",
     "moments_.K": "dd host",
     "moments_.weight": "number",
     "mean_weight_": "number",
@@ -60,11 +62,24 @@ class available_with_moments:
         return MethodType(self.function, mover)
 
 
-def check_batch(mover: Any, method: str, *batches: Any) -> list[Any]:
-    """Check points against those learned from; before the first batch there is nothing to check against."""
+def check_batch(mover: Any, method: str, X: Any) -> Any:
+    """Check objects against those learned from; before the first batch there is nothing to check against."""
     if not hasattr(mover, "space_"):
-        return list(batches)
-    return [check_points(mover, batch, method=method, like=mover.space_.mean) for batch in batches]
+        return X
+    if hasattr(mover, "query_mean_"):
+        raise ValueError(
+            f"this mover learned from pairs of two spaces, of {mover._width} and {mover.n_features_in_} "
+            f"columns, and {method} takes labeled objects of one. Use {method}_pairs(queries, objects)."
+        )
+    return check_points(mover, X, method=method, like=mover.space_.mean)
+
+
+def check_pair_batch(mover: Any, method: str, queries: Any, objects: Any) -> tuple[Any, Any]:
+    """Check pairs against those learned from, as `check_batch` does."""
+    if not hasattr(mover, "space_"):
+        return queries, objects
+    objects = check_points(mover, objects, method=method, like=mover.space_.mean)
+    return mover._check_queries(queries, method), objects
 
 
 def check_partner(mover: Any, other: Any) -> None:
@@ -80,12 +95,18 @@ def check_partner(mover: Any, other: Any) -> None:
             raise ValueError(
                 f"both movers must have the same {name}; got {first!r} and {second!r}. Fit one again."
             )
+    if mover._width != other._width:
+        raise ValueError(
+            f"both movers must have queries of the same width; got {mover._width} and {other._width} columns."
+        )
 
 
 def keep_moments(mover: Any, moments: Moments, X: Array, weights: Array | None) -> None:
     """Keep moments on the host, where those of all libraries and devices can be merged and saved."""
-    arrays = (to_numpy(array) for array in (moments.x_sum, moments.z_sum, moments.A, moments.K))
-    mover.moments_ = Moments(to_numpy(moments.origin), float(moments.weight), *arrays)
+    x_sum, z_sum, A, K = (to_numpy(sums) for sums in (moments.x_sum, moments.z_sum, moments.A, moments.K))
+    x_origin = None if moments.x_origin is None else to_numpy(moments.x_origin)
+    origin, weight = to_numpy(moments.origin), float(moments.weight)
+    mover.moments_ = Moments(origin, weight, x_sum, z_sum, A, K, x_origin)
     mover.mean_weight_ = float(X.shape[0] if weights is None else to_numpy(weights).sum())
 
 
@@ -102,8 +123,10 @@ def solve_from_sums(mover: Any, sums: PairSums, *others: Any, **parameters: Any)
     """
     solved = clone(mover).set_params(**parameters)
     dtype = np.result_type(*(to_numpy(each.W_).dtype for each in (mover, *others)))
-    solved._solve(RidgeProblem(sums.moments.origin, sums.moments), dtype)
-    solved.W_, solved.mean_ = convert(solved.W_, mover.W_), convert(solved.mean_, mover.mean_)
+    problem = RidgeProblem(sums.moments.origin, sums.moments, query_mean=sums.moments.x_origin)
+    solved._solve(problem, dtype)
+    for name in {"W_", "mean_", "query_mean_"} & vars(solved).keys():
+        setattr(solved, name, convert(getattr(solved, name), mover.W_))
     solved.moments_, solved.mean_weight_ = sums.moments, sums.weight
     solved.space_ = QuerySpace(convert(sums.mean, mover.space_.mean))
     solved.n_singletons_ = sums.n_singletons

@@ -30,6 +30,7 @@ from ..selection.candidates import name
 from ..stores.store import Facts, Store, StoreError
 from .index_items import IndexItems, Source, as_store, check_original, fingerprint_of, read_items, space_of
 from .judgements import match_judgements
+from .learn_across import learn_across_spaces
 from .learn_in_memory import learn_from_labels, learn_from_pairs
 from .repair import Repair
 
@@ -62,7 +63,8 @@ def fit_index(
     pairs : path, optional
         Relevance judgements: a table with query-id, corpus-id and score, or TREC's four columns.
     queries : name of a store, or Store, optional
-        The query vectors that `pairs` names by their ids.
+        The query vectors that `pairs` names by their ids. Where they have another number of columns than the
+        items, as captions for images, items are moved into their space.
     mover : "auto" or "ridge"
         From labels: the best of many movers, or the paper's with λ chosen.
     in_parts : bool, optional
@@ -101,7 +103,9 @@ def fit_index(
             raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
         items = read_items(store, progress=progress)
         judgements = match_judgements(as_store(queries), pairs, items)
-        return learn_from_pairs(items, judgements, random_state=random_state, progress=progress)
+        is_one_space = judgements.queries.shape[1] == items.vectors.shape[1]
+        learn = learn_from_pairs if is_one_space else learn_across_spaces
+        return learn(items, judgements, random_state=random_state, progress=progress)
     if memory is not None and dask is not None:
         raise StoreError("memory (--memory) is for one process: leave it out, as Dask has its own limits.")
     limit = budget(memory)

@@ -256,8 +256,14 @@ def heading(model: Any, shown: Any) -> list[str]:
         f"# {type(model).__name__}",
         (type(model).__doc__ or "").strip().splitlines()[0],
         f"{fence}\n{code}\n{fence}",
-        f"Saved by hubless {__version__}, for objects of {shown.n_features_in_} columns.",
+        f"Saved by hubless {__version__}, for objects of {shown.n_features_in_} columns{_queries(shown)}.",
     ]
+
+
+def _queries(shown: Any) -> str:
+    """Return words about queries where they have another width than objects."""
+    is_other = isinstance(shown, Mover) and hasattr(shown, "query_mean_")
+    return f", which it moves into the space of queries of {shown._width} columns" if is_other else ""
 
 
 def python_code(*lines: str) -> str:
