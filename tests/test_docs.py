@@ -20,7 +20,7 @@ from tests.report.browser import browser_file
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # made from raw results; the tests of the benchmarks and of the paper make them again
-GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "scale.md")
+GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
 WALKTHROUGHS = ("index.md", "report.md", "large.md")  # Python and commands in turn, on files
 REPAIR, LOOK, LARGE = (ROOT / "docs" / name for name in WALKTHROUGHS)
 ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
