@@ -22,7 +22,7 @@ from .log_methods import METHODS, PLAIN, QUERY_SIDE, Ranked, plain_change, rank
 
 FOLDER = Path(__file__).parent / "results" / "log"
 SIZES = (100, 1000, 5000)
-DRAWS = 5  # of a bank that is not all there is
+DRAWS = 3  # of a bank that is not all there is
 ALL, NO_BANK = "all", "none"
 KINDS = ("own", "foreign")
 

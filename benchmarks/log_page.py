@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hubless.paper.raw import write_files
 from hubless.paper.results import describe_machine
@@ -12,13 +12,13 @@ from .curve_cells import Cells
 from .log_cells import ALL, DRAWS, FOLDER, NO_BANK, cells_of
 from .log_data import LOADERS
 from .log_methods import DEFAULT, QUERY_SIDE
-from .log_tables import TITLES, banks_of, best_of_bank, entries_of, figure, number, plain_of, side
+from .log_tables import TITLES, Entry, banks_of, best_of_bank, entries_of, figure, number, plain_of, side
 from .markdown import MISSING, QUICK, grid
 from .record import DOCS
 
 PAGE = "log-results.md"
 NAMES = {"flickr8k": "Flickr8k", "scifact": "SciFact", "banking77": "banking77"}
-FIRST, MORE, APART = 18.0, 3.0, 0.3  # goals: R@1, points of R@10 more, points between column and no column
+FIRST, MORE = 18.0, 3.0  # goals: R@1, points of R@10 more
 OPENING = f"""\
 # Corrections from a log of queries, measured
 
@@ -38,6 +38,8 @@ wins, the figures are those of doing nothing. Test queries were answered once wi
 - In parentheses is the 95 % interval of the change from doing nothing, paired by query. Over several draws, \
 figures and ends of intervals are means. *Visible* means that the interval is on one side of 0; of \
 cells where nothing changes in truth, about one in forty looks visibly better by chance, and as many worse.
+- Seconds are those to learn a correction and to move all objects, once, on one thread of a machine that did \
+other work too.
 - Corrections are exact here, as with one more column. *Without a column* is what an index of moved vectors \
 answers to queries as they are, and *same answers* the share of its ten answers that the exact \
 correction has too.
@@ -57,8 +59,8 @@ FLICKR = """\
 image of the caption. Images (EfficientNet-Lite0) are mapped into the space of captions by `MoveLabeled`, \
 learned from 4,000 other images and their captions, with λ = {λ:g} mean eigenvalues, chosen by 1,000 \
 validation images; corrections come after the map. *Map queries instead* learns the opposite map, for \
-captions, with λ = {λ of the query side:g}, chosen alike. The bank has the training captions; the \
-foreign one {foreign}."""
+captions, with λ = {λ of the query side:g}, chosen alike, and compares about the mean image. \
+The bank has the training captions; the foreign one {foreign}."""
 SCIFACT = """\
 {n_objects:,} documents are stored and {n_queries:,} test claims ask. {n_validation:,} training claims with \
 their judgements choose; the other {n_own:,} are the bank, without judgements. The foreign bank has \
@@ -109,7 +111,8 @@ def _section(name: str, cells: Cells) -> list[str]:
     for kind, title in (("own", "Its own bank"), ("foreign", "A foreign bank")):
         lines += [f"{title}:\n", *log_tables.by_size(cells, kind), ""]
     failed = {entry["error"] for entry in cells.entries.values() if entry["status"] == "failed"}
-    return [*lines, *log_tables.lists(cells), *(f"- Failed: {error}" for error in sorted(failed)), ""]
+    lines += [*log_tables.lists(cells), log_tables.column_line(cells)]
+    return [*lines, *(f"- Failed: {error}" for error in sorted(failed)), ""]
 
 
 def _summary(cells: Mapping[str, Cells]) -> list[str]:
@@ -162,14 +165,14 @@ def _flickr_goals(cells: Cells) -> list[LogGoal]:
             text,
         ),
         LogGoal(
-            f"Flickr8k: the same without a column within {APART:g} points of the column",
-            all(abs(value) <= APART for value in apart.values()),
+            f"Flickr8k: the same without a column within {log_tables.APART:g} points of the column",
+            all(abs(value) <= log_tables.APART for value in apart.values()),
             f"{gaps}; same answers {100 * entry['agreement']:.1f} %",
         ),
     ]
 
 
-def _apart(entry: Mapping[str, Any]) -> dict[str, float]:
+def _apart(entry: Entry) -> dict[str, float]:
     """Return by how much each measure differs without a column."""
     return {
         change["measure"]: change["after"] - figure(entry, change["measure"])["after"]
@@ -178,38 +181,34 @@ def _apart(entry: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _scifact_goals(cells: Cells) -> list[LogGoal]:
-    measure, banks = log_tables.main_measure(cells), banks_of(cells)
+    banks = banks_of(cells)
     best = [found[1] for bank in banks if (found := best_of_bank(cells, bank))]
-    default = [
-        entry
-        for kind, size in {bank[:2] for bank in banks}
-        for entry in entries_of(cells, DEFAULT, kind, size)
-    ]
-    careful = [entry for entry in best if side(entry["validation"]) > 0]
+    seen = [entry for entry in best if side(entry["validation"]) > 0]
+    kinds = sorted({bank[:2] for bank in banks})
+    default = [entry for kind in kinds for entry in entries_of(cells, DEFAULT, *kind)]
+    text = "SciFact: no visible loss by the best correction, taken where validation shows a visible gain"
+    always = f"; taken wherever its mean is better, {_losses(cells, best, len(banks))}"
     return [
-        _no_loss(
-            "SciFact: no visible loss by the correction that validation queries like best",
-            best,
-            len(banks),
-            measure,
+        LogGoal(text, _lost(cells, seen) == 0, _losses(cells, seen, len(banks)) + always),
+        LogGoal(
+            "SciFact: no visible loss by the default, without judgements",
+            _lost(cells, default) == 0,
+            _losses(cells, default, len(banks)),
         ),
-        _no_loss(
-            "SciFact: the same, taken only where validation shows a visible gain",
-            careful,
-            len(banks),
-            measure,
-        ),
-        _no_loss("SciFact: no visible loss by the default, without judgements", default, len(banks), measure),
     ]
 
 
-def _no_loss(text: str, entries: list[Any], n_banks: int, measure: str) -> LogGoal:
-    """Return whether no bank loses visibly; a bank without an entry stays as it is."""
-    lost = sum(side(figure(entry, measure)) < 0 for entry in entries)
+def _lost(cells: Cells, entries: list[Entry]) -> int:
+    measure = log_tables.main_measure(cells)
+    return sum(side(figure(entry, measure)) < 0 for entry in entries)
+
+
+def _losses(cells: Cells, entries: list[Entry], n_banks: int) -> str:
+    """Say how many banks lose visibly; a bank without an entry stays as it is."""
+    measure = log_tables.main_measure(cells)
     changes = [log_tables.change_of(entry, measure) for entry in entries]
-    told = f"{lost} of {n_banks} banks lose visibly"
-    if len(entries) < n_banks:
-        told += f"; {n_banks - len(entries)} stay as they are"
-    if changes:
-        told += f"; changes from {number(min(changes), measure, '+')} to {number(max(changes), measure, '+')}"
-    return LogGoal(text, lost == 0, told)
+    text = f"{_lost(cells, entries)} of {n_banks} banks lose visibly"
+    if not changes:
+        return f"{text}, as nothing is taken"
+    low, high = (number(value, measure, "+") for value in (min(changes), max(changes)))
+    return f"{text}, with {len(entries)} a correction is taken, changes are {low} to {high}"

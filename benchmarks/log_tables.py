@@ -18,6 +18,7 @@ TITLES = {name: f"`{name}`" for name in FAMILIES} | {
 }
 SIDES = {1: "visibly better", 0: "no visible change", -1: "visibly worse"}
 SYMBOLS = {"n_neighbors": "k", "strength": "strength", "sharpness": "sharpness", "rate": "rate", "beta": "β"}
+APART = 0.3  # points between a correction with a column and without
 Entry = Mapping[str, Any]
 
 
@@ -155,7 +156,7 @@ def with_all(cells: Cells) -> list[str]:
             setting = "as it is" if method in FIXED else setting_text(entry["setting"])
             texts = [*_figures(entry, names), f"{entry['skewness'][1]:.2f}", setting]
             rows.append([TITLES[method], *texts, *_without(entry, names[0]), _seconds(entry)])
-    return grid([*head, "seconds to choose, to learn"], rows)
+    return grid([*head, "seconds"], rows)
 
 
 def _figures(entry: Entry, names: list[str]) -> list[str]:
@@ -172,8 +173,7 @@ def _without(entry: Entry, measure: str) -> list[str]:
 
 
 def _seconds(entry: Entry) -> str:
-    took = entry["seconds"]
-    return ", ".join(shown(value) if value else "—" for value in (took["choose"], took["learn"]))
+    return shown(entry["seconds"]["learn"]) if entry["seconds"]["learn"] else "—"
 
 
 def counts(cells: Cells, title: str) -> list[list[str]]:
@@ -216,3 +216,18 @@ def lists(cells: Cells) -> list[str]:
             each = "; ".join(f"{TITLES[method]} ({', '.join(sizes)})" for method, sizes in found.items())
             lines.append(f"- {SIDES[value].capitalize()} in every draw, {kind} bank: {each or 'none'}.")
     return lines
+
+
+def column_line(cells: Cells) -> str:
+    """Return which methods are far from their exact figure without a column, with the whole own bank."""
+    measure = main_measure(cells)
+    scale = 1 if number(0, measure) == "0.0" else 100  # points of per cent
+    found = []
+    for method in METHODS:
+        for entry in entries_of(cells, method, "own", ALL):
+            if entry["no_column"] is not None:
+                apart = figure(entry, measure, "no_column")["after"] - figure(entry, measure)["after"]
+                if scale * abs(apart) > APART:
+                    found.append(f"{TITLES[method]} ({number(apart, measure, '+')})")
+    what = f"{APART:g} points" if scale == 1 else f"{APART / 100:g}"
+    return f"- Without a column more than {what} away, own bank, all of it: {', '.join(found) or 'none'}."
