@@ -132,6 +132,16 @@ def kth_smallest(values: Array, k: int) -> Array:
     return xp.sort(values, axis=1)[:, k - 1]
 
 
+def largest(values: Array, k: int) -> Array:
+    """Return the k largest values of each row, in any order; shape (rows, k)."""
+    xp, start = namespace(values), values.shape[1] - k
+    if compat.is_numpy_namespace(xp):
+        return np.partition(values, start, axis=1)[:, start:]
+    if compat.is_torch_namespace(xp):
+        return values.topk(k, dim=1, sorted=False).values
+    return xp.sort(values, axis=1)[:, start:]
+
+
 def true_positions(mask: Array) -> tuple[Array, Array]:
     """Return the row and the column of every true cell, in row-major order."""
     xp, width = namespace(mask), mask.shape[1]
@@ -152,7 +162,7 @@ def pick_blocks(view: Array, row: Array, block: Array) -> Array:
 
 
 def put(array: Array, places: Array, values: Array) -> Array:
-    """Return a copy of a 1-D array with new values at `places`."""
+    """Return a copy of an array with new values, or rows, at `places`."""
     xp = namespace(array)
     if compat.is_numpy_namespace(xp) or compat.is_torch_namespace(xp):
         array = xp.asarray(array, copy=True)

@@ -18,9 +18,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..arrays.inputs import check_choice, check_matrix
-from ..neighbors import nearest
-from ..neighbors.knn import exhaustive
+from ..arrays.inputs import check_choice, check_count, check_matrix
+from ..arrays.library import blocks
+from ..movers.points import ROWS, squared_norms
+from ..neighbors.search import ignore_overflow, search
 from .directions import Directions, find_directions, floor_under, with_column, write
 from .formulas import similarities
 
@@ -75,7 +76,7 @@ class Correction(BaseEstimator):
                 f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}: they must be of one "
                 "space. Learn a map between the two from pairs first: MoveLabeled().fit_pairs."
             )
-        queries, objects = self._in_space(queries), self._in_space(objects)
+        queries, objects = self._in_space(queries, "queries"), self._in_space(objects, "objects")
         self.n_features_in_ = int(objects.shape[1])
         self.bank_ = namespace(queries).astype(distinct_rows(queries, BANK), objects.dtype)
         self._learn(objects)
@@ -85,8 +86,7 @@ class Correction(BaseEstimator):
     def bias(self, Z: Any) -> tuple[Array | None, Array]:
         """Return g, (n,) or None where it is 1 for all, and b, (n,), of objects; both in float64."""
         check_is_fitted(self, "bank_")
-        gain, bias = self._correct(self._in_space(self._checked(Z)))
-        return gain, bias
+        return self._correct(self._checked(Z, "objects"))
 
     def move(self, Z: Any) -> Array:
         """Return objects that carry their correction: what an index should store.
@@ -96,7 +96,9 @@ class Correction(BaseEstimator):
         moved : array of shape (n, d), or (n, d + 1) with `column=True`
         """
         check_is_fitted(self, "where_")
-        Z = self._in_space(self._checked(Z))
+        Z = self._checked(Z, "objects")
+        if getattr(self, "strength", None) == 0:
+            return with_zero(Z) if self.column else namespace(Z).asarray(Z, copy=True)
         gain, bias = self._correct(Z)
         if self.column:
             return with_column(Z, gain, bias, self.where_, self.metric, self.where_.floor)[0]
@@ -108,13 +110,15 @@ class Correction(BaseEstimator):
         Give queries that were not learned from: how alike new queries are along the directions of `where_`
         is the error of doing without a column.
         """
-        Z, queries = self._in_space(self._checked(objects)), self._in_space(self._checked(queries))
+        check_is_fitted(self, "where_")
+        check_count("k", k)
+        Z, queries = self._checked(objects, "objects"), self._checked(queries, "queries")
         xp, k = namespace(Z, queries), min(k, int(Z.shape[0]))
-        zeros = xp.zeros((queries.shape[0], 1), dtype=Z.dtype, device=compat.device(Z))
+        queries = xp.astype(queries, Z.dtype, copy=False)
         exact = with_column(Z, *self._correct(Z), self.where_, self.metric)[0]
-        wanted = nearest(xp.concat([queries, zeros], axis=1), exact, k, return_distance=False)
-        asked = xp.concat([queries, zeros], axis=1) if self.column else queries
-        found = answers_of(asked, self.move(Z), k, "l2" if self.column else self.metric)
+        wanted = search(with_zero(queries), exact, k, return_distance=False)
+        asked, metric = (with_zero(queries), "l2") if self.column else (queries, self.metric)
+        found = answers_of(asked, self.move(Z), k, metric)
         return shared_answers(to_numpy(wanted), to_numpy(found))
 
     # --- what a subclass may replace ------------------------------------------------------------------------
@@ -143,30 +147,47 @@ class Correction(BaseEstimator):
                 f'{self.metric!r}. Use column=False, or an index that compares by "l2".'
             )
 
-    def _checked(self, Z: Any) -> Array:
-        Z = check_matrix(Z, "objects")
+    def _checked(self, Z: Any, name: str) -> Array:
+        """Return vectors of the width that was learned from, in the space where they are compared."""
+        Z = check_matrix(Z, name)
         if Z.shape[1] != self.n_features_in_:
-            raise ValueError(f"expected vectors of {self.n_features_in_} columns; got {Z.shape[1]}.")
-        return Z
+            raise ValueError(
+                f"{name} have {Z.shape[1]} columns; the correction was learned from vectors of "
+                f"{self.n_features_in_}. Give vectors of the same model."
+            )
+        return self._in_space(Z, name)
 
     # z / ‖z‖ under cosine; what has that length already keeps its bits
-    def _in_space(self, Z: Array) -> Array:
-        if self.metric != "cosine":
-            return Z
+    def _in_space(self, Z: Array, name: str) -> Array:
         xp = namespace(Z)
-        norms = xp.sqrt(xp.vecdot(Z, Z, axis=-1))
-        has_length = (norms > 0) & (xp.abs(norms - 1) > ROUNDING)
-        return Z / xp.where(has_length, norms, 1.0)[:, None]
+        with ignore_overflow():
+            squares = squared_norms(Z)
+        compared_in = xp.float64 if self.metric == "cosine" else Z.dtype
+        if not float(xp.max(squares)) < float(xp.finfo(compared_in).max) / 16:  # room for sums of two
+            raise ValueError(
+                f"the squares of {name} overflow {compared_in}: got vectors as long as "
+                f"{float(xp.max(xp.abs(Z))):.3g}. Divide queries and objects by one large number first."
+            )
+        lengths = xp.sqrt(squares)
+        to_scale = (lengths > 0) & (xp.abs(lengths - 1) > ROUNDING)
+        if self.metric != "cosine" or not bool(xp.any(to_scale)):
+            return Z
+        divisor = xp.where(to_scale, lengths, xp.ones_like(lengths))[:, None]
+        parts = [xp.astype(Z[part, :] / divisor[part, :], Z.dtype) for part in blocks(Z.shape[0], ROWS)]
+        return xp.concat(parts)
 
     def _learn_space(self, objects: Array) -> None:
         """Learn the directions that b is written onto, and what all objects share."""
         where = find_directions(self.bank_, self.metric)
+        if self._spares:  # b is 0 for most, and never below
+            self.where_ = where._replace(floor=0.0 if self.column else None)
+            return
         sample = sample_rows(objects, SAMPLE)
         xp, (gain, bias) = namespace(sample), self._correct(sample)
         where = where._replace(level=float(xp.mean(bias)))
         if self.column:
             where = where._replace(floor=with_column(sample, gain, bias, where, self.metric)[1])
-        elif self.metric == "l2" and not self._spares:
+        elif self.metric == "l2":
             where = where._replace(floor=floor_under(sample, gain, bias, where))
         self.where_ = where
 
@@ -177,12 +198,24 @@ class Correction(BaseEstimator):
         return float(xp.std(xp.astype(S, xp.float64))) or 1.0
 
 
+# of one length with one more column, √(R² − ‖z‖²), in which queries have a 0: qᵀz = ½ (‖q‖² + R² − d²)
 def answers_of(queries: Array, objects: Array, k: int, metric: str) -> Array:
     """Return row numbers of the k nearest objects by a metric; of unit vectors under cosine; (m, k)."""
-    if metric != "ip":
-        return nearest(queries, objects, k, return_distance=False)
-    found = exhaustive(to_numpy(queries), to_numpy(objects), k, "ip")
-    return convert(found, queries)
+    xp = namespace(queries, objects)
+    queries = xp.astype(queries, objects.dtype, copy=False)
+    if metric == "ip":
+        squares = squared_norms(objects)
+        column = xp.astype(xp.sqrt(xp.clip(xp.max(squares) - squares, min=0.0)), objects.dtype)
+        objects = xp.concat([objects, column[:, None]], axis=1)
+        queries = with_zero(queries)
+    return search(queries, objects, k, return_distance=False)
+
+
+def with_zero(queries: Array) -> Array:
+    """Return queries with a 0 in one more column."""
+    xp = namespace(queries)
+    zeros = xp.zeros((queries.shape[0], 1), dtype=queries.dtype, device=compat.device(queries))
+    return xp.concat([queries, zeros], axis=1)
 
 
 def shared_answers(wanted: np.ndarray, found: np.ndarray) -> float:

@@ -9,16 +9,17 @@ Queries are compared with a corrected object by g s(q, z) − b. Its vector alon
 How nearly queries are alike along u and n decides how exact that is; `Correction.agreement` measures it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, namespace
-from ..arrays.products import solve_positive
-from ..movers.points import mean_square, squared_norms, weighted_mean
+from ..arrays import Array, namespace, put, take_rows
+from ..arrays.products import map_blocks, solve_positive
+from ..movers.points import ROWS, mean_square, squared_norms, weighted_mean
 from ..movers.without_column import floor_of, heights_over, least_direction, raised
 
 RIDGE = 1e-2  # δ, in mean eigenvalues of Σ q qᵀ
+LEAST = 0.5  # mean of vᵀq that is brought to 1: below, queries have no direction in common
 LIFT = 1.0  # of squared length, in that of an object: room for the lengths of all corrected objects
 
 
@@ -33,14 +34,16 @@ class Directions(NamedTuple):
     floor: float | None = None  # under L2, the least height that can be shown; None where b is mostly 0
 
 
-# u = (QᵀQ + δI)⁻¹ Qᵀ1, which minimises Σ (uᵀq − 1)² + δ‖u‖²
+# u = v / mean(vᵀq) with v = (QᵀQ + δI)⁻¹ Qᵀ1, which minimises Σ (vᵀq − 1)² + δ‖v‖²
 def direction_of_one(queries: Array) -> Array:
     """Return u, along which queries are near 1; (d,) in float64."""
     xp = namespace(queries)
     Q = xp.astype(queries, xp.float64)
     G, d = Q.T @ Q, Q.shape[1]
     eye = xp.eye(d, dtype=Q.dtype, device=compat.device(Q))
-    return solve_positive(G + RIDGE * float(xp.linalg.trace(G)) / d * eye, xp.sum(Q, axis=0)[:, None])[:, 0]
+    ridge = RIDGE * float(xp.linalg.trace(G)) / d or 1.0  # all queries may be 0
+    v = solve_positive(G + ridge * eye, xp.sum(Q, axis=0)[:, None])[:, 0]
+    return v / max(float(xp.mean(Q @ v)), LEAST)
 
 
 def find_directions(queries: Array, metric: str) -> Directions:
@@ -59,37 +62,48 @@ def write(Z: Array, gain: Array | None, bias: Array, where: Directions, metric: 
     With `spares`, b is 0 for most objects and never below 0, and objects without a correction stay exactly
     where they are.
     """
-    if metric == "l2":
-        return _write_height(Z, gain, bias, where, spares)
     xp = namespace(Z)
-    bias = bias if spares else bias - where.level
-    double = xp.astype(Z, xp.float64)
-    moved = (double if gain is None else gain[:, None] * double) - bias[:, None] * where.u
-    if metric == "cosine":
-        moved = _at_length(moved, where.n, 1.0 if spares else 1.0 + LIFT)
-    moved = xp.astype(moved, Z.dtype)
-    return xp.where((bias != 0)[:, None], moved, Z) if spares else moved
+    if spares:
+        (held,) = xp.nonzero(bias > 0)
+        if held.shape[0] == 0:
+            return xp.asarray(Z, copy=True)
+        return put(Z, held, _held_back(take_rows(Z, held), take_rows(bias, held), where, metric))
+    if metric == "l2":
+        Z, squares = as_squared_bias(Z, gain, bias, where)
+        return raised(Z, heights_over(Z, squares, where.n, where.centre), where.n, where.floor or 0.0)
+
+    def block(part: slice) -> Array:
+        scaled = xp.astype(Z[part, :], xp.float64)
+        scaled = scaled if gain is None else gain[part, None] * scaled
+        moved = scaled - (bias[part] - where.level)[:, None] * where.u
+        moved = _at_length(moved, where.n, 1.0 + LIFT, 1.0) if metric == "cosine" else moved
+        return xp.astype(moved, Z.dtype)
+
+    return xp.concat(map_blocks(xp, block, Z.shape[0], ROWS))
 
 
-# ‖w + h n‖² = l, by the root h that is not below 0 where w is short enough; then to length 1
-def _at_length(w: Array, n: Array, square: float) -> Array:
+# Away from the queries along n, on the side where the object is; or along u
+def _held_back(Z: Array, bias: Array, where: Directions, metric: str) -> Array:
+    xp = namespace(Z)
+    heights = heights_over(Z, 2 * bias, where.n, where.centre)
+    side = xp.where(heights.along < 0, -xp.ones_like(bias), xp.ones_like(bias))
+    moved = xp.astype(Z, xp.float64)
+    if metric == "l2":
+        moved = moved + (side * xp.sqrt(heights.wanted) - heights.along)[:, None] * where.n
+    else:
+        moved = moved - bias[:, None] * where.u
+        moved = _at_length(moved, where.n, 1.0, side) if metric == "cosine" else moved
+    return xp.astype(moved, Z.dtype)
+
+
+# ‖w + h n‖² = l, by the root h that ends on a side of n where w is short enough; then to length 1
+def _at_length(w: Array, n: Array, square: float, side: Any) -> Array:
     xp = namespace(w)
     along = w @ n
     room = along**2 + square - xp.vecdot(w, w, axis=-1)
-    lifted = w + (xp.sqrt(xp.clip(room, min=0.0)) - along)[:, None] * n
-    return lifted / xp.sqrt(xp.vecdot(lifted, lifted, axis=-1))[:, None]
-
-
-def _write_height(Z: Array, gain: Array | None, bias: Array, where: Directions, spares: bool) -> Array:
-    Z, bias = as_squared_bias(Z, gain, bias, where)
-    heights = heights_over(Z, bias, where.n, where.centre)
-    if not spares:
-        return raised(Z, heights, where.n, where.floor or 0.0)
-    xp = namespace(Z)  # outward, on the side where the object is
-    side = xp.where(heights.along < 0, -1.0, 1.0)
-    step = side * xp.sqrt(heights.wanted) - heights.along
-    moved = xp.astype(xp.astype(Z, xp.float64) + step[:, None] * where.n, Z.dtype)
-    return xp.where((bias > 0)[:, None], moved, Z)
+    lifted = w + (side * xp.sqrt(xp.clip(room, min=0.0)) - along)[:, None] * n
+    lengths = xp.sqrt(xp.vecdot(lifted, lifted, axis=-1))
+    return lifted / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
 
 # About the centre, with ρ the mean of ‖x‖²:  −½ g ‖x − z‖² − b = −½ (‖x − g z‖² + b') + (the same for all z),

@@ -15,39 +15,36 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, convert, namespace, to_numpy
+from ..arrays import Array, convert, is_on_cpu, largest, namespace, put, to_numpy
 from ..arrays.products import map_blocks
 from ..neighbors.search import search
 
 CELLS = 1 << 22  # similarities that a thread holds at once
+DEVICE_CELLS = 1 << 27  # the same on an accelerator
+ROUNDING = 1e-5  # of sums of weights, as a share
 
 
 # s(q, z) = qᵀz, or qᵀz − ½‖q‖² − ½‖z‖²
 def similarities(Z: Array, queries: Array, metric: str) -> Array:
     """Return the similarities of objects and queries, (n, m), in the precision of the objects."""
     xp = namespace(Z, queries)
+    queries = xp.astype(queries, Z.dtype, copy=False)
     if metric != "l2":
         return Z @ queries.T
     centre = xp.mean(queries, axis=0)  # distances do not depend on it, and rounding does
     Z, queries = Z - centre, queries - centre
     halves = [0.5 * xp.vecdot(side, side, axis=-1) for side in (Z, queries)]
-    return Z @ queries.T - halves[0][:, None] - halves[1][None, :]
+    S = Z @ queries.T
+    S -= halves[0][:, None]
+    S -= halves[1][None, :]
+    return S
 
 
-# s = −½ d²; or with one more column √(R² − ‖q‖²), in which objects have a 0: s = ½ (‖z‖² + R² − d²)
-def largest_similarities(Z: Array, queries: Array, k: int, metric: str) -> tuple[Array, Array]:
-    """Return the k largest similarities of each object, in float64, and which queries have them; (n, k)."""
-    xp = namespace(Z, queries)
-    if metric == "l2":
-        distances, index = search(Z, queries, k)
-        return -0.5 * xp.astype(distances, xp.float64) ** 2, index
-    squares = xp.astype(xp.vecdot(queries, queries, axis=-1), xp.float64)
-    top = float(xp.max(squares))
-    column = xp.astype(xp.sqrt(xp.clip(top - squares, min=0.0)), queries.dtype)[:, None]
-    zeros = xp.zeros((Z.shape[0], 1), dtype=Z.dtype, device=compat.device(Z))
-    distances, index = search(xp.concat([Z, zeros], axis=1), xp.concat([queries, column], axis=1), k)
-    own = xp.astype(xp.vecdot(Z, Z, axis=-1), xp.float64)[:, None]
-    return 0.5 * (own + top - xp.astype(distances, xp.float64) ** 2), index
+# mean{s(q, z) : q among the k queries of the largest s}
+def mean_of_largest(S: Array, k: int) -> Array:
+    """Return the mean of the k largest similarities of each object, in float64; (n,)."""
+    xp = namespace(S)
+    return xp.mean(xp.astype(largest(S, k), xp.float64), axis=1)
 
 
 def over_objects(Z: Array, queries: Array, metric: str, formula: Any) -> Array:
@@ -57,7 +54,8 @@ def over_objects(Z: Array, queries: Array, metric: str, formula: Any) -> Array:
     def block(part: slice) -> Array:
         return xp.astype(formula(similarities(Z[part, :], queries, metric)), xp.float64)
 
-    size = max(1, min(4096, CELLS // queries.shape[0]))
+    cells = CELLS if is_on_cpu(Z) else DEVICE_CELLS
+    size = max(1, cells // max(queries.shape[0], queries.shape[1]))
     return xp.concat(map_blocks(xp, block, Z.shape[0], size))
 
 
@@ -80,7 +78,10 @@ def query_potentials(S: Array, beta: float, rounds: int) -> Array:
     xp = namespace(S)
     rows = xp.max(S, axis=1, keepdims=True)
     columns = xp.max(S - rows, axis=0, keepdims=True)  # so that nothing overflows, and no sum vanishes
-    K = xp.exp(beta * (S - rows - columns))
+    K = S - rows
+    K -= columns
+    K *= beta
+    K = xp.exp(K)
     n, m = S.shape
     u = xp.ones((n,), dtype=K.dtype, device=compat.device(K))
     for _ in range(rounds):
@@ -92,7 +93,9 @@ def query_potentials(S: Array, beta: float, rounds: int) -> Array:
 # ‖z − c_k(z)‖², c_k(z) the mean of the k queries nearest to z
 def spread_about_centroid(Z: Array, queries: Array, k: int) -> Array:
     """Return the squared distance of each object to the mean of its k nearest queries, in float64; (n,)."""
-    xp, nearest = namespace(Z, queries), search(Z, queries, k, return_distance=False)
+    xp = namespace(Z, queries)
+    queries = xp.astype(queries, Z.dtype, copy=False)
+    nearest = search(Z, queries, k, return_distance=False)
 
     def block(part: slice) -> Array:
         near = xp.take(queries, xp.reshape(nearest[part, :], (-1,)), axis=0)
@@ -124,27 +127,30 @@ def question_weights(answers: np.ndarray, n_objects: int) -> np.ndarray:
     return weights
 
 
-# b_z = 0 where Σ_q w_q [s(q, z) > t_q] ≤ most; else the least b with Σ_q w_q [s(q, z) − b > t_q] ≤ allowed
-def hold_back(S: Array, thresholds: Array, weights: Array, most: float, allowed: float) -> Array:
+# b_z = 0 where Σ_q w_q [s(q, z) > t_q] ≤ most
+# else the least b ≥ 0 with Σ_q w_q [s(q, z) − b > l_q] ≤ allowed
+def hold_back(
+    S: Array, thresholds: Array, limits: Array, weights: Array, most: float, allowed: float
+) -> Array:
     """Return what brings objects that answer more than `most` questions down to `allowed`; (n,).
 
-    A query has an object among its answers where their similarity is above the query's threshold t.
+    A query has an object among its answers where their similarity is above t; one that is held back where it
+    is above l, which is t among the objects that are not.
     """
     xp = namespace(S)
-    margins = S - xp.astype(thresholds, S.dtype)[None, :]
-    shares = xp.astype(margins > 0, S.dtype) @ xp.astype(weights, S.dtype)
-    (hubs,) = xp.nonzero(shares > most)
+    t, w = (xp.astype(each, S.dtype) for each in (thresholds, weights))
+    (hubs,) = xp.nonzero(xp.astype(t < S, S.dtype) @ w > most * (1 + ROUNDING))
     bias = xp.zeros((S.shape[0],), dtype=xp.float64, device=compat.device(S))
-    if hubs.shape[0]:
-        held = _least_bias(to_numpy(xp.take(margins, hubs, axis=0)), to_numpy(weights), allowed)
-        bias[hubs] = convert(held, bias)
-    return bias
+    if hubs.shape[0] == 0:
+        return bias
+    margins = to_numpy(xp.astype(xp.take(S, hubs, axis=0), xp.float64)) - to_numpy(limits)
+    return put(bias, hubs, convert(_least_bias(margins, to_numpy(weights), allowed), bias))
 
 
 def _least_bias(margins: np.ndarray, weights: np.ndarray, allowed: float) -> np.ndarray:
     """Return for each object the margin beyond which `allowed` questions are left, at least 0; (h,)."""
     order = np.argsort(-margins, axis=1, kind="stable")
     counted = np.cumsum(weights[order], axis=1)
-    first = np.minimum((counted <= allowed).sum(axis=1), margins.shape[1] - 1)
+    first = np.minimum((counted <= allowed * (1 + ROUNDING)).sum(axis=1), margins.shape[1] - 1)
     ranked = np.take_along_axis(margins, order, axis=1)
-    return np.maximum(np.take_along_axis(ranked, first[:, None], axis=1)[:, 0].astype(np.float64), 0.0)
+    return np.maximum(np.take_along_axis(ranked, first[:, None], axis=1)[:, 0], 0.0)

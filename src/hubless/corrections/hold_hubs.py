@@ -3,12 +3,14 @@
 from functools import partial
 from typing import Any, ClassVar
 
+import array_api_compat as compat
+import numpy as np
 from scipy.stats import binom
 
 from ..arrays import Array, convert, namespace, to_numpy
 from ..arrays.inputs import check_count, check_fraction
 from .correction import ANSWERS, Correction, answers_of
-from .formulas import hold_back, over_objects, question_weights
+from .formulas import ROUNDING, hold_back, over_objects, question_weights
 
 __all__ = ["HoldHubs"]
 
@@ -31,7 +33,9 @@ class HoldHubs(Correction):
     Attributes
     ----------
     thresholds_ : array of shape (m,)
-        Similarity from which an object is among the answers of each query.
+        Similarity above which an object is among the answers of each query.
+    limits_ : array of shape (m,)
+        The same among the objects that are not held back.
     weights_ : array of shape (m,)
         What each query counts.
     most_, allowed_ : float
@@ -41,6 +45,7 @@ class HoldHubs(Correction):
     _checks: ClassVar = {"rate": check_fraction, "n_answers": check_count}
     _learned: ClassVar = {
         "thresholds_": "q",
+        "limits_": "q",
         "weights_": "q",
         "most_": "number",
         "allowed_": "number",
@@ -58,24 +63,32 @@ class HoldHubs(Correction):
     def _learn(self, objects: Array) -> None:
         xp, n = namespace(objects), int(objects.shape[0])
         k = min(self.n_answers, max(1, n - 1))
-        answers = answers_of(self.bank_, objects, min(k + 1, n), self.metric)
-        self.thresholds_ = self._thresholds(objects, answers, k)
-        weights = question_weights(to_numpy(answers)[:, :k], n)
-        self.weights_ = convert(weights, self.thresholds_)
-        self.most_ = float(binom.isf(self.rate / n, int(weights.sum()), min(1.0, k / n)))
+        answers = answers_of(self.bank_, objects, min(2 * k + 2, n), self.metric)
+        found = to_numpy(answers)
+        weights = question_weights(found[:, :k], n)
+        self.weights_ = convert(weights, xp.zeros(1, dtype=xp.float64, device=compat.device(objects)))
+        self.most_ = float(binom.isf(self.rate / n, round(weights.sum()), min(1.0, k / n)))
         self.allowed_ = float(max(1.0, weights.sum() * k / n))
-        self.thresholds_ = xp.astype(self.thresholds_, xp.float64)
+        self.thresholds_ = self._middles(objects, answers, np.full(found.shape, True), k)
+        shares = np.bincount(found[:, :k].ravel(), np.repeat(weights, k), n)
+        is_held = shares > self.most_ * (1 + ROUNDING)
+        self.limits_ = self._middles(objects, answers, ~is_held[found], k)
 
-    # t_q = the middle between the similarities of the k-th and the next answer
-    def _thresholds(self, objects: Array, answers: Array, k: int) -> Array:
+    # the middle between the similarities of the k-th answer and the next
+    def _middles(self, objects: Array, answers: Array, counted: np.ndarray, k: int) -> Array:
+        """Return what parts the answers to each query from the rest, by those that are counted; (m,)."""
+        xp, rank = namespace(objects), np.cumsum(counted, axis=1)
+        sides = []
+        for place in (k, k + 1):
+            column = np.minimum((rank < place).sum(axis=1), answers.shape[1] - 1)
+            rows = xp.take_along_axis(answers, convert(column[:, None], answers), axis=1)[:, 0]
+            sides.append(self._similarities(objects, rows))
+        return 0.5 * (sides[0] + sides[1])
+
+    def _similarities(self, objects: Array, rows: Array) -> Array:
+        """Return the similarity of each query to the object of this row number; (m,) in float64."""
         xp = namespace(objects)
-        last = [xp.take(objects, answers[:, i], axis=0) for i in (k - 1, answers.shape[1] - 1)]
-        pairs = [self._pairwise(xp.astype(last_objects, xp.float64)) for last_objects in last]
-        return 0.5 * (pairs[0] + pairs[1])
-
-    def _pairwise(self, Z: Array) -> Array:
-        xp = namespace(Z)
-        queries = xp.astype(self.bank_, xp.float64)
+        Z, queries = (xp.astype(X, xp.float64) for X in (xp.take(objects, rows, axis=0), self.bank_))
         if self.metric == "l2":
             return -0.5 * xp.vecdot(queries - Z, queries - Z, axis=-1)
         return xp.vecdot(queries, Z, axis=-1)
@@ -84,6 +97,7 @@ class HoldHubs(Correction):
         formula: Any = partial(
             hold_back,
             thresholds=self.thresholds_,
+            limits=self.limits_,
             weights=self.weights_,
             most=self.most_,
             allowed=self.allowed_,

@@ -6,8 +6,8 @@ from typing import ClassVar
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_count, check_positive
 from ..neighbors.search import search
-from .correction import Correction, sample_rows
-from .formulas import largest_similarities, over_objects, spread_about_centroid
+from .correction import SAMPLE, Correction, sample_rows
+from .formulas import mean_of_largest, over_objects, spread_about_centroid
 
 __all__ = ["CSLS", "NNN", "DisSimLocal", "LocalScaling", "MeanQuery"]
 
@@ -55,9 +55,8 @@ class NNN(Correction):
         self.column = column
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
-        xp, k = namespace(Z), min(self.n_neighbors, int(self.bank_.shape[0]))
-        similar, _ = largest_similarities(Z, self.bank_, k, self.metric)
-        return None, self.strength * xp.mean(similar, axis=1)
+        formula = partial(mean_of_largest, k=min(self.n_neighbors, int(self.bank_.shape[0])))
+        return None, self.strength * over_objects(Z, self.bank_, self.metric, formula)
 
 
 class CSLS(NNN):
@@ -92,9 +91,8 @@ class MeanQuery(Correction):
         self.column = column
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
-        xp = namespace(Z)
-        double = partial(xp.mean, axis=1)
-        return None, self.strength * over_objects(Z, self.bank_, self.metric, double)
+        formula = partial(namespace(Z).mean, axis=1)
+        return None, self.strength * over_objects(Z, self.bank_, self.metric, formula)
 
 
 # −½ ‖q − z‖² / σ(z): g = mean σ / σ(z)
@@ -124,11 +122,13 @@ class LocalScaling(Correction):
         self.column = column
 
     def _learn(self, objects: Array) -> None:
-        self.scale_ = float(namespace(objects).mean(self._distance(sample_rows(objects, 20_000))))
+        mean = float(namespace(objects).mean(self._distance(sample_rows(objects, SAMPLE))))
+        self.scale_ = mean or 1.0  # 0 where queries and objects are all the same
 
     def _distance(self, Z: Array) -> Array:
         xp = namespace(Z)
-        distances, _ = search(Z, self.bank_, min(self.n_neighbors, int(self.bank_.shape[0])))
+        bank = xp.astype(self.bank_, Z.dtype, copy=False)
+        distances, _ = search(Z, bank, min(self.n_neighbors, int(bank.shape[0])))
         return xp.mean(xp.astype(distances, xp.float64), axis=1)
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:

@@ -1,7 +1,10 @@
 """Corrections by a softmax over the logged queries: which objects are likely answers to all of them."""
 
+import math
 from functools import partial
 from typing import ClassVar
+
+import array_api_compat as compat
 
 from ..arrays import Array, namespace
 from ..arrays.inputs import check_positive
@@ -75,14 +78,18 @@ class DualIS(InvertedSoftmax):
         return None, 0.5 * by_queries + 0.5 * self.strength * xp.concat(parts)
 
     def _among_objects(self, Z: Array) -> Array:
-        xp, S = namespace(Z), similarities(Z, self.gallery_, self.metric)
-        distances, found = search(Z, self.gallery_, 1)
-        numbers = xp.arange(self.gallery_.shape[0], dtype=found.dtype)
+        xp, g = namespace(Z), int(self.gallery_.shape[0])
+        gallery = xp.astype(self.gallery_, Z.dtype, copy=False)
+        S = similarities(Z, gallery, self.metric)
+        if g == 1:
+            return xp.astype(soft_maximum(S, self.beta_), xp.float64)
+        distances, found = search(Z, gallery, 1)
+        numbers = xp.arange(g, dtype=found.dtype, device=compat.device(found))
         itself = (distances == 0) & (found == numbers[None, :])  # (n, 1) with (n, g)
-        least = xp.min(S, axis=1, keepdims=True)
-        if self.gallery_.shape[0] > 1:
-            S = xp.where(itself, least - 1e3 / self.beta_, S)  # counts for nothing
-        return xp.astype(soft_maximum(S, self.beta_), xp.float64)
+        nothing = xp.min(S, axis=1, keepdims=True) - 1e3 / self.beta_
+        others = soft_maximum(xp.where(itself, nothing, S), self.beta_)
+        more = xp.where(xp.any(itself, axis=1), math.log(g / (g - 1)) / self.beta_, 0.0)  # a mean of one less
+        return xp.astype(others, xp.float64) + more
 
 
 # b = (1/β) log mean_q exp(β (s(q, z) − f_q)) with f of entropic optimal transport
