@@ -86,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
         page.set_defaults(run=_make_page, group=group)
     _add_movers(verbs)
     _add_curves(verbs)
+    _add_log(verbs)
     _add_standings(verbs)
     _add_transductive(verbs)
     _add_fold(verbs)
@@ -142,6 +143,26 @@ def _add_curves(verbs: Any) -> None:
     verb.add_argument("--again", action="store_true", help="measure finished cells again")
     verb.add_argument("--out", type=Path, help="folder of raw results (default: results/curves)")
     verb.set_defaults(run=_curves)
+
+
+def _add_log(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "log",
+        help="run every correction from a log of queries with every bank, one raw result each",
+        description="Learn corrections from logged queries, without labels or judgements, on Flickr8k, "
+        "SciFact and banking77, with banks of 100, 1,000, 5,000 and all logged queries, of the same kind as "
+        "the queries or foreign. Finished cells are skipped, so an interrupted run resumes; `log-page` makes "
+        "the page.",
+        epilog="example: python -m benchmarks log --quick --out look",
+    )
+    verb.add_argument("--quick", action="store_true", help="tiny data and one draw, to see that it runs")
+    verb.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all")
+    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
+    verb.set_defaults(run=_log)
+    page = verbs.add_parser("log-page", help="make docs/log-results.md from the raw results")
+    page.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
+    page.add_argument("--docs", type=Path, default=DOCS, help="folder of the page (default: docs)")
+    page.set_defaults(run=_log_page)
 
 
 def _add_standings(verbs: Any) -> None:
@@ -245,6 +266,21 @@ def _curves(options: argparse.Namespace) -> None:
     curves.run(keys, kept, options.again)
     failed = [key for key in keys if kept.entries[key]["status"] == "failed"]
     print(f"{len(keys) - len(failed)} of {len(keys)} results are in {kept.folder}; errors are recorded there")
+
+
+def _log(options: argparse.Namespace) -> int:
+    log = _module("log_cells")
+    out = options.out or log.FOLDER
+    found = log.run(options.datasets or [*_module("log_data").LOADERS], out, options.quick)
+    entries = [entry for cells in found.values() for entry in cells.entries.values()]
+    failed = [entry for entry in entries if entry["status"] == "failed"]
+    print(f"{len(entries) - len(failed)} of {len(entries)} results are in {out}; errors are recorded there")
+    return int(bool(failed))
+
+
+def _log_page(options: argparse.Namespace) -> None:
+    page = _module("log_page")
+    print(*page.write(options.out or page.FOLDER, options.docs), sep="\n")
 
 
 def _standings(options: argparse.Namespace) -> None:

@@ -1,4 +1,7 @@
-"""The raw cells of learning curves and of data with faults: a line per machine, then one per cell."""
+"""The raw cells of a folder's file: a line per machine, then one per cell.
+
+`Key` and the methods that read accuracies are those of learning curves and of data with faults.
+"""
 
 import hashlib
 import json
@@ -23,20 +26,20 @@ class Key(NamedTuple):
 class Cells:
     """The cells of a folder, none without one; what is added is saved at once, so a run can be resumed."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-        self.entries: dict[Key, dict[str, Any]] = {}
+    def __init__(self, folder: Path | None, key: type[Any] = Key, file_name: str = FOLDED) -> None:
+        self.folder, self.file_name = folder, file_name
+        self.entries: dict[Any, dict[str, Any]] = {}
         machines: dict[str, dict[str, Any]] = {}
-        file = folder and folder / FOLDED
+        file = folder and folder / file_name
         for line in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ():
             entry = json.loads(line)
             if "machine_id" in entry:
                 machines[entry.pop("machine_id")] = entry
                 continue
-            key = Key(*(entry.pop(field) for field in Key._fields))
-            self.entries[key] = entry | {"machine": machines[entry["machine"]]}
+            cell = key(*(entry.pop(field) for field in key._fields))
+            self.entries[cell] = entry | {"machine": machines[entry["machine"]]}
 
-    def add(self, key: Key, entry: dict[str, Any]) -> None:
+    def add(self, key: Any, entry: dict[str, Any]) -> None:
         """Keep a cell, in the place of an older one."""
         self.add_all({key: entry})
 
@@ -47,7 +50,7 @@ class Cells:
             date = machine.pop("date", entry.get("date"))
             self.entries[key] = entry | {"machine": machine, "date": date}
         if self.folder is not None:
-            write_files(self.folder, {FOLDED: self._lines().encode()})
+            write_files(self.folder, {self.file_name: self._lines().encode()})
 
     def _lines(self) -> str:
         machines: dict[str, dict[str, Any]] = {}

@@ -578,7 +578,10 @@ def corrected(queries, later, gain, bias, metric):
     queries, later = in_space(queries, metric), in_space(later, metric)
     gain = [1.0] * len(later) if gain is None else gain
     return np.array(
-        [[g * similarity(q, z, metric) - b for z, g, b in zip(later, gain, bias, strict=True)] for q in queries]
+        [
+            [g * similarity(q, z, metric) - b for z, g, b in zip(later, gain, bias, strict=True)]
+            for q in queries
+        ]
     )
 
 

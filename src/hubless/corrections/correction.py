@@ -22,7 +22,7 @@ from ..arrays.inputs import check_choice, check_count, check_matrix
 from ..arrays.library import blocks
 from ..movers.points import ROWS, squared_norms
 from ..neighbors.search import ignore_overflow, search
-from .directions import Directions, find_directions, floor_under, with_column, write
+from .directions import QueryDirections, find_directions, floor_under, with_column, write
 from .formulas import similarities
 
 METRICS = ("l2", "cosine", "ip")
@@ -50,7 +50,7 @@ class Correction(BaseEstimator):
         "where_.floor": "number none",
     }
     _learned: ClassVar[dict[str, str]] = _learned_by_all
-    _learned_types: ClassVar[dict[str, Any]] = {"where_": Directions}
+    _learned_types: ClassVar[dict[str, Any]] = {"where_": QueryDirections}
     _by_distance = False  # whether it is defined for distances alone, and not for inner products
     _spares = False  # whether most objects stay exactly where they are
     metric: str

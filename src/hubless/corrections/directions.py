@@ -23,8 +23,8 @@ LEAST = 0.5  # mean of vᵀq that is brought to 1: below, queries have no direct
 LIFT = 1.0  # of squared length, in that of an object: room for the lengths of all corrected objects
 
 
-class Directions(NamedTuple):
-    """Directions along which the queries are alike, and where they are."""
+class QueryDirections(NamedTuple):
+    """QueryDirections along which the queries are alike, and where they are."""
 
     u: Array  # (d,), float64: uᵀq ≈ 1
     n: Array  # (d,), float64, of length 1: nᵀ(q − centre) ≈ 0
@@ -46,17 +46,19 @@ def direction_of_one(queries: Array) -> Array:
     return v / max(float(xp.mean(Q @ v)), LEAST)
 
 
-def find_directions(queries: Array, metric: str) -> Directions:
+def find_directions(queries: Array, metric: str) -> QueryDirections:
     """Find the directions along which queries are alike."""
     xp = namespace(queries)
     mean = weighted_mean(queries)
     centre = mean if metric == "l2" else xp.zeros_like(mean)
     ones = xp.ones((queries.shape[0],), dtype=xp.float64, device=compat.device(queries))
     n = least_direction(queries, centre, ones)
-    return Directions(direction_of_one(queries), n, centre, mean_square(queries))
+    return QueryDirections(direction_of_one(queries), n, centre, mean_square(queries))
 
 
-def write(Z: Array, gain: Array | None, bias: Array, where: Directions, metric: str, spares: bool) -> Array:
+def write(
+    Z: Array, gain: Array | None, bias: Array, where: QueryDirections, metric: str, spares: bool
+) -> Array:
     """Return objects that carry their correction, (n, d), in their precision.
 
     With `spares`, b is 0 for most objects and never below 0, and objects without a correction stay exactly
@@ -83,7 +85,7 @@ def write(Z: Array, gain: Array | None, bias: Array, where: Directions, metric: 
 
 
 # Away from the queries along n, on the side where the object is; or along u
-def _held_back(Z: Array, bias: Array, where: Directions, metric: str) -> Array:
+def _held_back(Z: Array, bias: Array, where: QueryDirections, metric: str) -> Array:
     xp = namespace(Z)
     heights = heights_over(Z, 2 * bias, where.n, where.centre)
     side = xp.where(heights.along < 0, -xp.ones_like(bias), xp.ones_like(bias))
@@ -108,7 +110,7 @@ def _at_length(w: Array, n: Array, square: float, side: Any) -> Array:
 
 # About the centre, with ρ the mean of ‖x‖²:  −½ g ‖x − z‖² − b = −½ (‖x − g z‖² + b') + (the same for all z),
 # b' = 2b + g (1 − g) ‖z‖² + g ρ − ρ
-def as_squared_bias(Z: Array, gain: Array | None, bias: Array, where: Directions) -> tuple[Array, Array]:
+def as_squared_bias(Z: Array, gain: Array | None, bias: Array, where: QueryDirections) -> tuple[Array, Array]:
     """Return objects and what is added to the squared Euclidean distances of queries to them."""
     if gain is None:
         return Z, 2 * bias
@@ -118,7 +120,7 @@ def as_squared_bias(Z: Array, gain: Array | None, bias: Array, where: Directions
     return xp.astype(where.centre + gain[:, None] * apart, Z.dtype), squares
 
 
-def floor_under(Z: Array, gain: Array | None, bias: Array, where: Directions) -> float:
+def floor_under(Z: Array, gain: Array | None, bias: Array, where: QueryDirections) -> float:
     """Return a height that is well below those of all objects, under L2."""
     Z, squares = as_squared_bias(Z, gain, bias, where)
     return floor_of(heights_over(Z, squares, where.n, where.centre))
@@ -126,7 +128,7 @@ def floor_under(Z: Array, gain: Array | None, bias: Array, where: Directions) ->
 
 # −½ ‖(q, 0) − (g z, h)‖² = g qᵀz − ½ (g² ‖z‖² + h²) − ½ ‖q‖²
 def with_column(
-    Z: Array, gain: Array | None, bias: Array, where: Directions, metric: str, floor: float | None = None
+    Z: Array, gain: Array | None, bias: Array, where: QueryDirections, metric: str, floor: float | None = None
 ) -> tuple[Array, float]:
     """Return objects with one more column, (n, d + 1), and its floor: exact by L2 for queries with a 0 there.
 

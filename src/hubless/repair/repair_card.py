@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..movers import Stay
-from ..saving.folder import escape, heading, python_code, shown_value, table_row
+from ..saving.card import escape, heading, python_code, shown_value, table_row
 
 
 def repair_card(model: Any) -> list[str]:
