@@ -12,8 +12,10 @@ An attacker adds items made from queries to the {documents:,} documents of SciFa
 them with a log of training claims, and again without those found, until it finds no more; `hubless doctor \
 --queries` looks once. Attackers know {known}, and the log is the other claims; or they know the whole log, \
 and the log is all {training queries:,} claims. *Captured* is the share of {test queries:,} test queries, \
-which neither side has, with a planted item among their ten answers: as attacked, and without the items that \
-were found suspicious. Hit@10 is {hit@10:.3f} without an attack. Means over {draws} draws; the bound of \
+which neither side has, with a planted item among their ten answers: as attacked, without the items that were \
+found suspicious, and with all items held back that answer more questions of the log than chance allows \
+(`HoldHubs`, the correction of `hubless fit --queries` without known answers). Without an attack, hit@10 is \
+{hit@10:.3f}, and {hit@10 held:.3f} with that correction. Means over {draws} draws; the bound of \
 suspicion was chosen on others:"""
 CLEAN = """\
 False alarms, where nothing was planted. A hub is an item in more answers than chance gives to any item in \
@@ -22,11 +24,12 @@ False alarms, where nothing was planted. A hub is an item in more answers than c
 
 def tables(cases: Cases) -> list[str]:
     """Return the tables of attacks and of false alarms."""
-    head = ["", "planted", "found", "captured", "without the suspicious", "hit@10", "without the suspicious"]
+    states = ["without the suspicious", "held back"]
+    head = ["", "planted", "found", "captured", *states, "hit@10", *states]
     rows = []
     for name, runs in cases["SciFact"]["attacks"].items():
-        shares = [f"{mean(runs, key):.1%}" for key in ("captured", "captured without")]
-        hits = [f"{mean(runs, key):.3f}" for key in ("hit@10", "hit@10 without")]
+        shares = [f"{mean(runs, key):.1%}" for key in ("captured", "captured without", "captured held")]
+        hits = [f"{mean(runs, key):.3f}" for key in ("hit@10", "hit@10 without", "hit@10 held")]
         rows.append([name, f"{mean(runs, 'planted'):.0f}", f"{mean(runs, 'found'):.1f}", *shares, *hits])
     return [*grid(head, rows), "", *_clean_table(cases["clean"])]
 
