@@ -64,7 +64,9 @@ def test_a_column_is_exact(asarray, log, alike, name):
 
 def answers(queries, objects, metric, k):
     """The k nearest by a metric, by plain loops."""
-    return np.argsort(-reference.corrected(queries, objects, None, [0.0] * len(objects), metric), axis=1)[:, :k]
+    return np.argsort(-reference.corrected(queries, objects, None, [0.0] * len(objects), metric), axis=1)[
+        :, :k
+    ]
 
 
 @each_metric
