@@ -49,8 +49,8 @@ class HoldHubs(Correction):
     >>> rng = np.random.default_rng(0)
     >>> queries, objects = rng.standard_normal((200, 30)), rng.standard_normal((500, 30))
     >>> objects[7] = queries.mean(axis=0)  # planted: near everything
-    >>> moved = HoldHubs(metric="l2").fit(queries, objects).move(objects)
-    >>> np.flatnonzero((moved != objects).any(axis=1)).tolist()
+    >>> _, bias = HoldHubs().fit(queries, objects).bias(objects)
+    >>> np.flatnonzero(bias).tolist()
     [7]
     """
 
