@@ -91,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
     _add_transductive(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
+    _add_log_speed(verbs)
     return parser
 
 
@@ -231,6 +232,19 @@ def _add_mutations(verbs: Any) -> None:
     verb.set_defaults(run=_mutations)
 
 
+def _add_log_speed(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "log-speed",
+        help="time corrections from a log of queries beside the bare product of log and items",
+        epilog="example: python -m benchmarks log-speed --quick --out look",
+    )
+    verb.add_argument("--quick", action="store_true", help="tiny sizes and 2 rounds, to see that it runs")
+    verb.add_argument("--repeats", type=int, help="rounds (default: 5, with --quick 2)")
+    verb.add_argument("--device", default="cpu", help='where to compute: "cpu" (default) or "cuda"')
+    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
+    verb.set_defaults(run=_log_speed)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb: 0 when it did its job, 1 when it could not."""
     options = parser().parse_args(arguments)
@@ -320,6 +334,23 @@ def _mutations(options: argparse.Namespace) -> None:
     rows = write("mutations", mutations.measure(how), how, peers=mutations.PEERS)["cases"]["core"]["rows"]
     for row in rows:
         print(f"{row['what']}: {'noticed by ' + row['noticed by'] if row['noticed by'] else 'NOT NOTICED'}")
+
+
+def _log_speed(options: argparse.Namespace) -> None:
+    how = Options(
+        options.quick,
+        options.repeats or (2 if options.quick else 5),
+        pause=0.0 if options.quick else 0.1,
+        out=options.out or FOLDER.parent / "log",
+    )
+    name = "log-speed" if options.device == "cpu" else f"log-speed-{options.device.partition(':')[0]}"
+    cases = write(name, _module("log_speed").measure(how, options.device), how, options.device)["cases"]
+    for metric, case in cases.items():
+        for who, (middle, low, high) in case["ratio"].items():
+            megabytes = case["peak bytes"][who] / 1e6
+            print(
+                f"{metric} {who}: {middle:.2f} ({low:.2f} to {high:.2f}) × product, {megabytes:.0f} MB more"
+            )
 
 
 def _make_page(options: argparse.Namespace) -> None:

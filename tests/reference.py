@@ -655,7 +655,7 @@ def near_distance(z, bank, k):
 
 
 def local_scaling(queries, objects, later, metric, strength, n_neighbors):
-    """−½ ‖q − z‖² g, of unit vectors g qᵀz − g; g = (mean σ / σ(z))^strength, σ at least a tenth of its mean."""
+    """−½ ‖q − z‖² g, of unit vectors g qᵀz − g; g = (mean σ / σ(z))^strength, σ at least mean σ / 10."""
     bank = distinct(in_space(queries, metric))
     middle = mean([near_distance(z, bank, n_neighbors) for z in in_space(objects, metric)])
     sigma = [max(near_distance(z, bank, n_neighbors), 0.1 * middle) for z in in_space(later, metric)]

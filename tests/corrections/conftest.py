@@ -31,7 +31,7 @@ def log():
 
 
 def make_alike(seed=0):
-    """As make_log, with queries of one length, of 1 in a column and of 0 in another; logged −x with each x."""
+    """As make_log, with queries of one length, of 1 in one column and 0 in another; −x is logged with x."""
     rng = np.random.default_rng(seed)
 
     def draw(n):

@@ -130,6 +130,14 @@ class Correction(BaseEstimator):
         """Return g, or None for 1, and b, both of shape (n,) in float64."""
         raise NotImplementedError
 
+    def _check_loaded(self) -> None:
+        """Refuse learned numbers that no fit gives."""
+        for name in ("beta_", "scale_"):
+            if not getattr(self, name, 1.0) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a number above 0.")
+        if self.where_.square < 0:
+            raise ValueError(f"where_.square is {self.where_.square}; expected a number of at least 0.")
+
     # --- the rest -------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:

@@ -40,6 +40,18 @@ class HoldHubs(Correction):
         What each query counts.
     most_, allowed_ : float
         Questions that an object may answer by chance, and that it is left with if it answers more.
+    bank_, where_, n_features_in_ : as for NNN
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import HoldHubs
+    >>> rng = np.random.default_rng(0)
+    >>> queries, objects = rng.standard_normal((200, 30)), rng.standard_normal((500, 30))
+    >>> objects[7] = queries.mean(axis=0)  # planted: near everything
+    >>> _, bias = HoldHubs().fit(queries, objects).bias(objects)
+    >>> np.flatnonzero(bias).tolist()
+    [7]
     """
 
     _checks: ClassVar = {"rate": check_fraction, "n_answers": check_count}
@@ -73,6 +85,18 @@ class HoldHubs(Correction):
         shares = np.bincount(found[:, :k].ravel(), np.repeat(weights, k), n)
         is_held = shares > self.most_ * (1 + ROUNDING)
         self.limits_ = self._middles(objects, answers, ~is_held[found], k)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        weights = to_numpy(self.weights_)
+        if not (weights.min() > 0 and weights.max() <= 1):
+            raise ValueError(
+                f"weights_ are from {weights.min()} to {weights.max()}; expected above 0, up to 1."
+            )
+        if not (self.most_ >= 0 and self.allowed_ >= 1):
+            raise ValueError(
+                f"most_ and allowed_ are {self.most_} and {self.allowed_}; expected at least 0 and 1."
+            )
 
     # the middle between the similarities of the k-th answer and the next
     def _middles(self, objects: Array, answers: Array, counted: np.ndarray, k: int) -> Array:

@@ -37,6 +37,17 @@ class NNN(Correction):
         The queries learned from, at most 20,000.
     where_ : directions that b is written onto (`hubless.corrections.directions`)
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import NNN
+    >>> queries, objects = np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> correction = NNN(0.5, n_neighbors=1).fit(queries, objects)
+    >>> correction.bias(objects)[1].tolist()  # half of the similarity to the nearest query
+    [0.5, 0.4]
+    >>> correction.move(objects).shape
+    (2, 2)
     """
 
     _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
