@@ -12,8 +12,8 @@ An attacker adds items made from queries to the {documents:,} documents of SciFa
 them with a log of training claims, and again without those found, until it finds no more; `hubless doctor \
 --queries` looks once. Attackers know {known}, and the log is the other claims; or they know the whole log, \
 and the log is all {training queries:,} claims. *Captured* is the share of {test queries:,} test queries, \
-which neither side has, with a planted item among their ten answers: as attacked, without the items that were \
-found suspicious, and with all items held back that answer more questions of the log than chance allows \
+which neither side has, with a planted item among their ten answers: as attacked, without the items that \
+were found suspicious, and with all items held back that answer more questions of the log than chance allows \
 (`HoldHubs`, the correction of `hubless fit --queries` without known answers). Without an attack, hit@10 is \
 {hit@10:.3f}, and {hit@10 held:.3f} with that correction. Means over {draws} draws; the bound of \
 suspicion was chosen on others:"""

@@ -686,29 +686,50 @@ def question_weights(answers):
     return [1 / sum(1 for b in answers if 2 * len({*a} & {*b}) >= len(a)) for a in answers]
 
 
+def apart_from_middle(z, answered, metric):
+    """‖z − c‖² and mean ‖q − c‖² over the queries that an object answers, c their middle."""
+    middle = [mean(column) for column in zip(*answered, strict=True)]
+    if metric == "cosine":
+        length = math.sqrt(math.fsum(number**2 for number in middle))
+        middle = [number / length for number in middle]
+    return list_distance(z, middle) ** 2, mean([list_distance(q, middle) ** 2 for q in answered])
+
+
+def least_bias(row, limits, weights, allowed):
+    """The least b ≥ 0 with which an object answers no more than it is allowed."""
+    for b in sorted([0.0, *(s - limit for s, limit in zip(row, limits, strict=True) if s > limit)]):
+        if sum(w for s, lim, w in zip(row, limits, weights, strict=True) if s - lim > b) <= allowed + 1e-9:
+            return b
+    raise AssertionError("the largest margin leaves nothing")
+
+
 def hold_hubs(queries, objects, later, metric, rate, n_answers):
     bank, stored = distinct(in_space(queries, metric)), in_space(objects, metric)
-    n, k = len(stored), min(n_answers, max(1, len(stored) - 1))
+    n, m, k = len(stored), len(bank), min(n_answers, max(1, len(stored) - 1))
     ranked = [sorted((-similarity(q, z, metric), i) for i, z in enumerate(stored)) for q in bank]
     weights = question_weights([[i for _, i in row[:k]] for row in ranked])
-    most = binomial_limit(rate / n, round(sum(weights)), k / n)
-    allowed = max(1.0, sum(weights) * k / n)
-    shares = [0.0] * n
-    for row, w in zip(ranked, weights, strict=True):
-        for _, i in row[:k]:
-            shares[i] += w
-    held = {i for i in range(n) if shares[i] > most + 1e-9}
+    most, most_queries = (binomial_limit(rate / n, round(total), k / n) for total in (sum(weights), m))
+    allowed, allowed_queries = (max(1.0, total * k / n) for total in (sum(weights), m))
     thresholds = [-(row[k - 1][0] + row[min(k, n - 1)][0]) / 2 for row in ranked]
+    _, spread = apart_from_middle(bank[0], bank, "l2")
+
+    def judged(z, row):
+        """Whether an object is a hub by questions, and by queries as one in their middle."""
+        answered = [i for i in range(m) if row[i] > thresholds[i]]
+        is_hub = sum(weights[i] for i in answered) > most + 1e-9
+        if len(answered) <= most_queries:
+            return is_hub, False
+        own, theirs = apart_from_middle(z, [bank[i] for i in answered], metric)
+        return is_hub, own < 0.5 * theirs and theirs > 0.75 * spread
+
+    table = [[similarity(q, z, metric) for q in bank] for z in stored]
+    held = {i for i in range(n) if any(judged(stored[i], table[i]))}
     free = [[value for value, i in row if i not in held] for row in ranked]
     limits = [-(row[k - 1] + row[k]) / 2 for row in free]
     bias = []
-    for row in bank_table(queries, later, metric):
-        share = sum(w for s, t, w in zip(row, thresholds, weights, strict=True) if s > t)
-        margins = sorted([0.0, *(s - limit for s, limit in zip(row, limits, strict=True) if s > limit)])
-        enough = (
-            b
-            for b in margins
-            if sum(w for s, lim, w in zip(row, limits, weights, strict=True) if s - lim > b) <= allowed + 1e-9
-        )
-        bias.append(next(enough) if share > most + 1e-9 else 0.0)
+    for z, row in zip(in_space(later, metric), bank_table(queries, later, metric), strict=True):
+        is_hub, in_middle = judged(z, row)
+        by_questions = least_bias(row, limits, weights, allowed) if is_hub else 0.0
+        by_queries = least_bias(row, limits, [1.0] * m, allowed_queries) if in_middle else 0.0
+        bias.append(max(by_questions, by_queries))
     return None, bias

@@ -63,6 +63,28 @@ def test_what_answers_a_popular_question_is_no_hub():
     assert fitted.move(objects)[0].tobytes() == objects[0].tobytes()
 
 
+@pytest.mark.parametrize("words", [0.3, 0.6, 0.9])
+def test_an_object_that_equals_a_popular_question_is_no_hub(words):
+    rng = np.random.default_rng(0)
+    objects, others = rng.standard_normal((300, 48)), rng.standard_normal((200, 48))
+    popular = objects[0] + words * rng.standard_normal((60, 48))
+    fitted = HoldHubs().fit(np.vstack([others, popular]), objects)
+    assert fitted.most_queries_ < 60  # which it answers
+    assert fitted.bias(objects)[1][0] == 0
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_copies_of_a_planted_object_are_held_back(metric):
+    rng = np.random.default_rng(0)
+    objects, queries = rng.standard_normal((500, 48)), rng.standard_normal((200, 48)) + 0.7
+    objects, queries = (X / np.linalg.norm(X, axis=1, keepdims=True) for X in (objects, queries))
+    planted = np.repeat(queries.mean(axis=0, keepdims=True), 10, axis=0)  # all ten answers of many queries
+    planted /= np.linalg.norm(planted, axis=1, keepdims=True)
+    fitted = HoldHubs(metric=metric).fit(queries, np.vstack([objects, planted]))
+    assert fitted.weights_.sum() < 20  # they make many queries one question
+    assert (fitted.bias(planted)[1] > 0).all()
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_few_false_alarms_where_answers_are_random(metric):
     alarms = 0

@@ -15,7 +15,7 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, convert, is_on_cpu, largest, namespace, put, to_numpy
+from ..arrays import Array, convert, is_on_cpu, largest, namespace, to_numpy
 from ..arrays.products import map_blocks
 from ..neighbors.search import search
 
@@ -127,24 +127,33 @@ def question_weights(answers: np.ndarray, n_objects: int) -> np.ndarray:
     return weights
 
 
-# b_z = 0 where Σ_q w_q [s(q, z) > t_q] ≤ most
-# else the least b ≥ 0 with Σ_q w_q [s(q, z) − b > l_q] ≤ allowed
-def hold_back(
-    S: Array, thresholds: Array, limits: Array, weights: Array, most: float, allowed: float
-) -> Array:
-    """Return what brings objects that answer more than `most` questions down to `allowed`; (n,).
+# b = the least b ≥ 0 with Σ_q w_q [s(q, z) − b > l_q] ≤ allowed
+def hold_back(S: Array, limits: Array, weights: Array, allowed: float) -> Array:
+    """Return what brings objects down to `allowed` questions that they answer; (n,) in float64.
 
-    A query has an object among its answers where their similarity is above t; one that is held back where it
-    is above l, which is t among the objects that are not.
+    A query has an object among its answers where their similarity is above l. It is computed on the host.
     """
-    xp = namespace(S)
-    t, w = (xp.astype(each, S.dtype) for each in (thresholds, weights))
-    (hubs,) = xp.nonzero(xp.astype(t < S, S.dtype) @ w > most * (1 + ROUNDING))
-    bias = xp.zeros((S.shape[0],), dtype=xp.float64, device=compat.device(S))
-    if hubs.shape[0] == 0:
-        return bias
-    margins = to_numpy(xp.astype(xp.take(S, hubs, axis=0), xp.float64)) - to_numpy(limits)
-    return put(bias, hubs, convert(_least_bias(margins, to_numpy(weights), allowed), bias))
+    margins = to_numpy(S).astype(np.float64) - to_numpy(limits)
+    return convert(_least_bias(margins, to_numpy(weights), allowed), limits)
+
+
+# ‖z − c‖² and mean ‖q − c‖² over the queries that z answers, c their mean; of length 1 under cosine
+def apart_from_middle(Z: Array, queries: Array, is_answer: Array, by_direction: bool) -> tuple[Array, Array]:
+    """Return how far objects are from the middle of the queries that they answer, and these themselves; (n,).
+
+    Both are squares, in float64. `is_answer` is a mask, (n, m); no row of it is empty.
+    """
+    xp = namespace(Z, queries)
+    Z, queries = xp.astype(Z, xp.float64), xp.astype(queries, xp.float64)
+    share = xp.astype(is_answer, xp.float64)
+    share = share / xp.sum(share, axis=1, keepdims=True)
+    middle = share @ queries
+    if by_direction:
+        middle = middle / xp.sqrt(xp.vecdot(middle, middle, axis=-1))[:, None]
+    squares = share @ xp.vecdot(queries, queries, axis=-1)
+    products = xp.vecdot(share @ queries, middle, axis=-1)
+    theirs = squares - 2 * products + xp.vecdot(middle, middle, axis=-1)
+    return xp.vecdot(Z - middle, Z - middle, axis=-1), theirs
 
 
 def _least_bias(margins: np.ndarray, weights: np.ndarray, allowed: float) -> np.ndarray:

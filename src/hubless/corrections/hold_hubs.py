@@ -1,18 +1,31 @@
 """HoldHubs: objects that answer more questions than chance allows are held to the share of an average one."""
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import array_api_compat as compat
 import numpy as np
-from scipy.stats import binom
 
 from ..arrays import Array, convert, namespace, to_numpy
 from ..arrays.inputs import check_count, check_fraction
+from ..arrays.library import blocks, put
+from ..chance import hub_threshold
+from ..movers.points import mean_square
 from .correction import ANSWERS, Correction, answers_of
-from .formulas import ROUNDING, hold_back, over_objects, question_weights
+from .formulas import (
+    ROUNDING,
+    apart_from_middle,
+    hold_back,
+    over_objects,
+    question_weights,
+    similarities,
+)
 
 __all__ = ["HoldHubs"]
+
+MIDDLE = (
+    0.5  # a: below it, an object lies in the middle of its queries; with content of its own it is about 1
+)
+ROWS = 512  # objects that are looked at together
 
 
 class HoldHubs(Correction):
@@ -20,7 +33,8 @@ class HoldHubs(Correction):
 
     All other objects stay exactly where they are: a small correction, for use without any judgement. Logged
     queries that share half of their answers count as one question, so that what answers one popular question
-    is no hub.
+    is no hub. Only for an object in the middle of queries that have little in common, as one is that was made
+    from queries, does every query count: a few copies of it would make all its queries one question.
 
     Parameters
     ----------
@@ -40,6 +54,10 @@ class HoldHubs(Correction):
         What each query counts.
     most_, allowed_ : float
         Questions that an object may answer by chance, and that it is left with if it answers more.
+    most_queries_, allowed_queries_ : float
+        The same for queries, by which an object in the middle of its queries is judged.
+    spread_ : float
+        The mean squared distance of the logged queries to their mean.
     bank_, where_, n_features_in_ : as for NNN
 
     Examples
@@ -61,6 +79,9 @@ class HoldHubs(Correction):
         "weights_": "q",
         "most_": "number",
         "allowed_": "number",
+        "most_queries_": "number",
+        "allowed_queries_": "number",
+        "spread_": "number",
     }
     _spares = True
 
@@ -73,18 +94,43 @@ class HoldHubs(Correction):
         self.column = column
 
     def _learn(self, objects: Array) -> None:
-        xp, n = namespace(objects), int(objects.shape[0])
+        xp, n, m = namespace(objects), int(objects.shape[0]), int(self.bank_.shape[0])
         k = min(self.n_answers, max(1, n - 1))
         answers = answers_of(self.bank_, objects, min(2 * k + 2, n), self.metric)
         found = to_numpy(answers)
         weights = question_weights(found[:, :k], n)
-        self.weights_ = convert(weights, xp.zeros(1, dtype=xp.float64, device=compat.device(objects)))
-        self.most_ = float(binom.isf(self.rate / n, round(weights.sum()), min(1.0, k / n)))
-        self.allowed_ = float(max(1.0, weights.sum() * k / n))
+        self.spread_ = mean_square(self.bank_)
+        like = xp.zeros(1, dtype=xp.float64, device=compat.device(objects))
+        self.weights_ = convert(weights, like)
+        self.most_, self.most_queries_ = (self._most(total, n, k) for total in (weights.sum(), m))
+        self.allowed_, self.allowed_queries_ = (
+            max(1.0, float(total * k / n)) for total in (weights.sum(), m)
+        )
         self.thresholds_ = self._middles(objects, answers, np.full(found.shape, True), k)
-        shares = np.bincount(found[:, :k].ravel(), np.repeat(weights, k), n)
-        is_held = shares > self.most_ * (1 + ROUNDING)
+        is_held = self._hubs_among(objects, found[:, :k])
         self.limits_ = self._middles(objects, answers, ~is_held[found], k)
+
+    def _most(self, n_queries: float, n_objects: int, k: int) -> float:
+        """Return how many of so many queries an object may answer by chance."""
+        return float(hub_threshold(max(1, round(n_queries)), n_objects, k, self.rate) - 1)
+
+    def _hubs_among(self, objects: Array, found: np.ndarray) -> np.ndarray:
+        """Return which of all objects answer too much, given the answers to all logged queries; bool (n,)."""
+        n, k = int(objects.shape[0]), found.shape[1]
+        shares = np.bincount(found.ravel(), np.repeat(to_numpy(self.weights_), k), n)
+        counts = np.bincount(found.ravel(), minlength=n)
+        is_held = shares > self.most_ * (1 + ROUNDING)
+        crowded = np.flatnonzero((counts > self.most_queries_) & ~is_held)
+        for rows in blocks(len(crowded), ROWS):
+            is_answer = (found[:, :, None] == crowded[rows]).any(axis=1).T
+            near = namespace(objects).take(objects, convert(crowded[rows], objects), axis=0)
+            is_held[crowded[rows]] = to_numpy(self._are_middle(near, convert(is_answer, near)))
+        return is_held
+
+    def _are_middle(self, Z: Array, is_answer: Array) -> Array:
+        """Return which objects lie in the middle of queries that have little in common; bool (n,)."""
+        own, theirs = apart_from_middle(Z, self.bank_, is_answer, self.metric == "cosine")
+        return (own < MIDDLE * theirs) & (theirs > APART * self.spread_)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
@@ -93,10 +139,9 @@ class HoldHubs(Correction):
             raise ValueError(
                 f"weights_ are from {weights.min()} to {weights.max()}; expected above 0, up to 1."
             )
-        if not (self.most_ >= 0 and self.allowed_ >= 1):
-            raise ValueError(
-                f"most_ and allowed_ are {self.most_} and {self.allowed_}; expected at least 0 and 1."
-            )
+        for most, allowed in ((self.most_, self.allowed_), (self.most_queries_, self.allowed_queries_)):
+            if not (most >= 0 and allowed >= 1):
+                raise ValueError(f"most_ and allowed_ are {most} and {allowed}; expected at least 0 and 1.")
 
     # the middle between the similarities of the k-th answer and the next
     def _middles(self, objects: Array, answers: Array, counted: np.ndarray, k: int) -> Array:
@@ -118,12 +163,32 @@ class HoldHubs(Correction):
         return xp.vecdot(queries, Z, axis=-1)
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
-        formula: Any = partial(
-            hold_back,
-            thresholds=self.thresholds_,
-            limits=self.limits_,
-            weights=self.weights_,
-            most=self.most_,
-            allowed=self.allowed_,
-        )
-        return None, over_objects(Z, self.bank_, self.metric, formula)
+        xp, t = namespace(Z), namespace(Z).astype(self.thresholds_, Z.dtype)
+        w = xp.astype(self.weights_, Z.dtype)
+
+        def counted(S: Array) -> Array:
+            above = xp.astype(t < S, S.dtype)
+            return xp.stack([above @ w, xp.sum(above, axis=1)], axis=1)
+
+        counts = over_objects(Z, self.bank_, self.metric, counted)
+        is_hub, is_crowded = counts[:, 0] > self.most_ * (1 + ROUNDING), counts[:, 1] > self.most_queries_
+        bias = self._held(Z, is_hub, self.weights_, self.allowed_)
+        ones = xp.ones_like(self.weights_)
+        middle = self._held(Z, is_crowded, ones, self.allowed_queries_, of_middle=True)
+        return None, xp.maximum(bias, middle)
+
+    def _held(
+        self, Z: Array, mask: Array, weights: Array, allowed: float, *, of_middle: bool = False
+    ) -> Array:
+        """Return b of the objects of a mask, of `of_middle` those in the middle of queries, else 0; (n,)."""
+        xp, (rows,) = namespace(Z), namespace(Z).nonzero(mask)
+        bias = xp.zeros((Z.shape[0],), dtype=xp.float64, device=compat.device(Z))
+        for part in blocks(int(rows.shape[0]), ROWS):
+            near = xp.take(Z, rows[part], axis=0)
+            S = similarities(near, self.bank_, self.metric)
+            held = hold_back(S, self.limits_, weights, allowed)
+            if of_middle:
+                is_answer = xp.astype(self.thresholds_, S.dtype)[None, :] < S
+                held = xp.where(self._are_middle(near, is_answer), held, 0.0)
+            bias = put(bias, rows[part], convert(held, bias))
+        return bias

@@ -3,8 +3,7 @@
 Queries are split into folds; what is learned from the other folds answers the queries of a fold, among all
 items. This is repeated until there are a few thousand answers, since few queries split once choose by chance.
 Each setting is tested by itself: it must be ahead of not moving by more than chance, and queries whose items
-it has not seen must not plausibly lose much. Of those that cannot be told from the best, the one with which
-these queries plausibly lose least is taken.
+it has not seen must not plausibly lose much. Of those that pass, the best is taken.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -64,11 +63,6 @@ class HeldOutScores:
     def spares_unseen(self, setting: Any) -> bool:
         """Return whether queries with unseen items plausibly lose at most LOSS."""
         return setting == self.stay or self.plausible_loss(setting) <= LOSS
-
-    def is_level(self, setting: Any, best: Any) -> bool:
-        """Return whether a setting is at most one standard error behind the best."""
-        behind, error = mean_and_error(self.of(best, "all") - self.of(setting, "all"))
-        return behind <= error
 
     def beyond_chance(self) -> list[Any]:
         """Return the settings that are ahead of not moving by more than chance puts the best of all."""
@@ -133,16 +127,11 @@ def answered(judged: JudgedQueries, stored: np.ndarray) -> np.ndarray:
 def choose_setting(scores: HeldOutScores) -> tuple[Any, str]:
     """Return a setting that passes both tests, or not moving; and why.
 
-    The tests are `beyond_chance` and `spares_unseen`. Of those that pass and are within one standard error of
-    the best of them, the one with the least plausible loss is taken.
+    The tests are `beyond_chance` and `spares_unseen`. Of those that pass, the best is taken.
     """
     ahead = scores.beyond_chance()
     allowed = [setting for setting in ahead if scores.spares_unseen(setting)]
-    chosen = scores.stay
-    if allowed:
-        best = max(allowed, key=lambda setting: scores.of(setting, "all").mean())
-        level = [setting for setting in allowed if scores.is_level(setting, best)]
-        chosen = min(level, key=scores.plausible_loss) if scores.has_unseen else best
+    chosen = max(allowed, key=lambda setting: scores.of(setting, "all").mean(), default=scores.stay)
     figures = []
     for part, words in (("all", "held-out queries"), ("unseen", "of them with unseen items")):
         before, after = scores.of(scores.stay, part), scores.of(chosen, part)
@@ -162,8 +151,8 @@ def _why(scores: HeldOutScores, n_ahead: int, n_allowed: int) -> str:
     if not n_allowed:
         return f"{ahead}, but queries with unseen items may lose more than {LOSS:g} with each"
     return (
-        f"{ahead}; with {n_allowed} of these, queries with unseen items plausibly lose at most {LOSS:g}; of "
-        "those within a standard error of the best, this is the one with which they plausibly lose least"
+        f"{ahead}; with {n_allowed} of these, queries with unseen items plausibly lose at most {LOSS:g}; "
+        "this is the best of those"
     )
 
 
