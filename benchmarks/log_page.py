@@ -187,7 +187,7 @@ def _scifact_goals(cells: Cells) -> list[LogGoal]:
     kinds = sorted({bank[:2] for bank in banks})
     default = [entry for kind in kinds for entry in entries_of(cells, DEFAULT, *kind)]
     text = "SciFact: no visible loss by the best correction, taken where validation shows a visible gain"
-    always = f"; taken wherever its mean is better, {_losses(cells, best, len(banks))}"
+    always = f"; where any better mean is enough, {_losses(cells, best, len(banks))}"
     return [
         LogGoal(text, _lost(cells, seen) == 0, _losses(cells, seen, len(banks)) + always),
         LogGoal(
@@ -204,11 +204,11 @@ def _lost(cells: Cells, entries: list[Entry]) -> int:
 
 
 def _losses(cells: Cells, entries: list[Entry], n_banks: int) -> str:
-    """Say how many banks lose visibly; a bank without an entry stays as it is."""
+    """Say with how many banks something is taken, and what it does."""
     measure = log_tables.main_measure(cells)
     changes = [log_tables.change_of(entry, measure) for entry in entries]
-    text = f"{_lost(cells, entries)} of {n_banks} banks lose visibly"
+    text = f"taken with {len(entries)} of {n_banks} banks"
     if not changes:
-        return f"{text}, as nothing is taken"
+        return text
     low, high = (number(value, measure, "+") for value in (min(changes), max(changes)))
-    return f"{text}, with {len(entries)} a correction is taken, changes are {low} to {high}"
+    return f"{text}, {_lost(cells, entries)} of them visibly worse, changes from {low} to {high}"
