@@ -154,8 +154,8 @@ def _flickr_goals(cells: Cells) -> list[LogGoal]:
     method, entry = best
     gain, apart = log_tables.change_of(entry, "R@10"), _apart(entry)
     change = figure(entry, "R@10")
-    text = f"{TITLES[method]}, {log_tables.setting_text(entry['setting'])}: {gain:+.1f} "
-    text += f"({change['low']:+.1f} to {change['high']:+.1f})"
+    text = f"{TITLES[method]}, {log_tables.setting_text(entry['setting'])}: {gain:+.2f} "
+    text += f"({change['low']:+.2f} to {change['high']:+.2f})"
     gaps = ", ".join(f"{name} {value:+.2f}" for name, value in apart.items())
     return [
         *result,
