@@ -34,12 +34,12 @@ command measures again:
 texts about something else. Banks that are not all there is were drawn {DRAWS} times.
 - A correction is tried with several settings. The **validation** queries, which are neither in the bank nor \
 in the test part, choose one by the first measure of each table, and **doing nothing competes**: where it \
-wins, the figures are those of doing nothing. Test queries were answered once with each chosen setting.
+wins, the figures are those of doing nothing. No setting was chosen by a test query.
 - In parentheses is the 95 % interval of the change from doing nothing, paired by query. Over several draws, \
 figures and ends of intervals are means. *Visible* means that the interval is on one side of 0; of \
 cells where nothing changes in truth, about one in forty looks visibly better by chance, and as many worse.
-- Seconds are those to learn a correction and to move all objects, once, on one thread of a machine that did \
-other work too.
+- Seconds are those to learn a correction and to move all objects, once, on a busy machine: \
+only their order of magnitude means something.
 - Corrections are exact here, as with one more column. *Without a column* is what an index of moved vectors \
 answers to queries as they are, and *same answers* the share of its ten answers that the exact \
 correction has too.
