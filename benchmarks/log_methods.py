@@ -132,11 +132,7 @@ def _tries(family: Family, bank: np.ndarray, asked: Asked) -> Iterator[tuple[Set
                 corrected(asked, *family.build(**values).fit(bank, asked.objects).bias(asked.objects)),
             )
             continue
-        if issubclass(family.build, corrections.NNN):  # the same, in less time for many neighbours
-            k = int(values["n_neighbors"])
-            full = None, mean_of_largest(asked.objects, bank, [k])[k]
-        else:
-            full = family.build(**values, strength=1.0).fit(bank, asked.objects).bias(asked.objects)
+        full = family.build(**values, strength=1.0).fit(bank, asked.objects).bias(asked.objects)
         for strength in family.strengths:
             yield {**values, "strength": strength}, corrected(asked, *at_strength(*full, strength))
 

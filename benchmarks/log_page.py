@@ -34,12 +34,12 @@ command measures again:
 texts about something else. Banks that are not all there is were drawn {DRAWS} times.
 - A correction is tried with several settings. The **validation** queries, which are neither in the bank nor \
 in the test part, choose one by the first measure of each table, and **doing nothing competes**: where it \
-wins, the figures are those of doing nothing. Test queries were answered once with each chosen setting.
+wins, the figures are those of doing nothing. No setting was chosen by a test query.
 - In parentheses is the 95 % interval of the change from doing nothing, paired by query. Over several draws, \
 figures and ends of intervals are means. *Visible* means that the interval is on one side of 0; of \
 cells where nothing changes in truth, about one in forty looks visibly better by chance, and as many worse.
-- Seconds are those to learn a correction and to move all objects, once, on one thread of a machine that did \
-other work too.
+- Seconds are those to learn a correction and to move all objects, once, on a busy machine: \
+only their order of magnitude means something.
 - Corrections are exact here, as with one more column. *Without a column* is what an index of moved vectors \
 answers to queries as they are, and *same answers* the share of its ten answers that the exact \
 correction has too.
@@ -154,8 +154,8 @@ def _flickr_goals(cells: Cells) -> list[LogGoal]:
     method, entry = best
     gain, apart = log_tables.change_of(entry, "R@10"), _apart(entry)
     change = figure(entry, "R@10")
-    text = f"{TITLES[method]}, {log_tables.setting_text(entry['setting'])}: {gain:+.1f} "
-    text += f"({change['low']:+.1f} to {change['high']:+.1f})"
+    text = f"{TITLES[method]}, {log_tables.setting_text(entry['setting'])}: {gain:+.2f} "
+    text += f"({change['low']:+.2f} to {change['high']:+.2f})"
     gaps = ", ".join(f"{name} {value:+.2f}" for name, value in apart.items())
     return [
         *result,
@@ -187,7 +187,7 @@ def _scifact_goals(cells: Cells) -> list[LogGoal]:
     kinds = sorted({bank[:2] for bank in banks})
     default = [entry for kind in kinds for entry in entries_of(cells, DEFAULT, *kind)]
     text = "SciFact: no visible loss by the best correction, taken where validation shows a visible gain"
-    always = f"; taken wherever its mean is better, {_losses(cells, best, len(banks))}"
+    always = f"; where any better mean is enough, {_losses(cells, best, len(banks))}"
     return [
         LogGoal(text, _lost(cells, seen) == 0, _losses(cells, seen, len(banks)) + always),
         LogGoal(
@@ -204,11 +204,11 @@ def _lost(cells: Cells, entries: list[Entry]) -> int:
 
 
 def _losses(cells: Cells, entries: list[Entry], n_banks: int) -> str:
-    """Say how many banks lose visibly; a bank without an entry stays as it is."""
+    """Say with how many banks something is taken, and what it does."""
     measure = log_tables.main_measure(cells)
     changes = [log_tables.change_of(entry, measure) for entry in entries]
-    text = f"{_lost(cells, entries)} of {n_banks} banks lose visibly"
+    text = f"taken with {len(entries)} of {n_banks} banks"
     if not changes:
-        return f"{text}, as nothing is taken"
+        return text
     low, high = (number(value, measure, "+") for value in (min(changes), max(changes)))
-    return f"{text}, with {len(entries)} a correction is taken, changes are {low} to {high}"
+    return f"{text}, {_lost(cells, entries)} of them visibly worse, changes from {low} to {high}"

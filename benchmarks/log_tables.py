@@ -228,6 +228,6 @@ def column_line(cells: Cells) -> str:
             if entry["no_column"] is not None:
                 apart = figure(entry, measure, "no_column")["after"] - figure(entry, measure)["after"]
                 if scale * abs(apart) > APART:
-                    found.append(f"{TITLES[method]} ({number(apart, measure, '+')})")
+                    found.append(f"{TITLES[method]} ({apart:+.{2 if scale == 1 else 3}f})")
     what = f"{APART:g} points" if scale == 1 else f"{APART / 100:g}"
     return f"- Without a column more than {what} away, own bank, all of it: {', '.join(found) or 'none'}."

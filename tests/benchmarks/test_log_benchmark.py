@@ -270,7 +270,7 @@ def test_a_change_is_visible_if_its_interval_is_on_one_side(low, high, valid, si
 def test_what_the_lack_of_a_column_costs_is_named():
     cells = cells_with("flickr8k", NNN=entry(52, 1, 3, apart=-0.29), Sinkhorn=entry(53, 2, 4, apart=-0.4))
     line = log_tables.column_line(cells)
-    assert line == "- Without a column more than 0.3 points away, own bank, all of it: `Sinkhorn` (-0.4)."
+    assert line == "- Without a column more than 0.3 points away, own bank, all of it: `Sinkhorn` (-0.40)."
 
 
 def test_numbers_are_means_over_the_draws():
