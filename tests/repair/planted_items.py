@@ -62,14 +62,10 @@ def kept(before, after, ids):
 
 
 def by_loops(ids, X, queries, metric, k=K):
-    """The k nearest ids by plain loops, in float64."""
-    answers = []
+    """The k nearest ids, a query at a time, in float64."""
+    X, answers = X.astype(np.float64), []
+    X = unit(X) if metric == "cosine" else X
     for query in queries.astype(np.float64):
-        if metric == "l2":
-            order = [((x - query) ** 2).sum() for x in X.astype(np.float64)]
-        elif metric == "cosine":
-            order = [-(x @ query) / np.linalg.norm(x) for x in X.astype(np.float64)]
-        else:
-            order = [-(x @ query) for x in X.astype(np.float64)]
-        answers.append([ids[i] for i in np.argsort(order, kind="stable")[:k]])
+        distances = ((X - query) ** 2).sum(axis=1) if metric == "l2" else -(X @ query)
+        answers.append([ids[i] for i in np.argsort(distances, kind="stable")[:k]])
     return answers
