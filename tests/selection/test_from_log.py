@@ -111,7 +111,7 @@ class TestRule:
 
     @pytest.mark.parametrize("n", [20, 50, 300])
     def test_noise_is_rarely_chosen(self, n):
-        """The rule allows 10 % of the time; 120 seeds with 22 or more would be a chance of 1 in 300."""
+        """The rule allows 10 % of the time; 120 seeds with 22 or more have a chance below 1 in 200."""
         taken = 0
         for seed in range(120):
             rng = np.random.default_rng(seed)
