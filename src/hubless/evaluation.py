@@ -68,6 +68,7 @@ class Answers:
     ks: BeforeAfter  # neighbours that vote, or answers that count
     metric: str  # "l2", "cosine" (of unit vectors) or "ip"
     seconds: float = 0.0  # that the searches took
+    is_corrected: bool = False  # whether objects were corrected for inner products, and so lose nothing
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
+from hubless.corrections import NNN
 from hubless.integrations.langchain import MovedEmbeddings
-from hubless.movers import Balance, Shrink
+from hubless.movers import Balance, Shrink, Stay
 from hubless.repair.repair import ItemSteps, Repair
 from tests.integrations.naive import MODELS, close, naive, unit
 
@@ -128,3 +129,26 @@ def test_what_cannot_be_moved_by_its_text_is_refused(blobs):
     model = MODELS["l2"](X, y)
     with pytest.raises(ValueError, match="moved already"):
         MovedEmbeddings(MovedEmbeddings(Rows(X), model), model)
+
+
+@pytest.mark.parametrize("kind", [Rows, pytest.param(of_langchain, marks=pytest.mark.services)])
+@pytest.mark.parametrize("column", [False, True])
+def test_items_corrected_by_a_log(column, kind, blobs):
+    """Documents carry their correction; queries stay as they are, or get a 0 in the column that was added."""
+    X, y, queries = blobs
+    correction = NNN(0.5, 3, metric="l2", column=column).fit(queries, X)
+    embeddings = MovedEmbeddings(kind(X), Repair(Stay().fit(X, y), correction=correction))
+    found = np.array(embeddings.embed_documents(TEXTS))
+    asked = [embeddings.embed_query("5"), asyncio.run(embeddings.aembed_query("5"))]
+    assert asked == [[*(X[5] + 0.5), 0.0][: 6 + column]] * 2
+    if not column:
+        assert close(found, correction.move(X))
+        assert np.abs(found - X).max() > 0.1
+        return
+    assert close(asyncio.run(embeddings.aembed_documents(TEXTS)), found)
+    scores = [-0.5 * ((q - X) ** 2).sum(axis=1) for q in queries]
+    bias = 0.5 * np.sort(scores, axis=0)[-3:].mean(axis=0)
+    for text in TEXTS[:20]:
+        near = -0.5 * ((X[int(text)] + 0.5 - X) ** 2).sum(axis=1) - bias
+        stored = ((found - embeddings.embed_query(text)) ** 2).sum(axis=1)
+        assert np.argsort(stored)[:5].tolist() == np.argsort(-near)[:5].tolist()

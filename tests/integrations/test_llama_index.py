@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from hubless.corrections import NNN
 from hubless.integrations import llama_index
 from hubless.integrations.llama_index import MoveNodes, move_nodes
-from hubless.movers import Balance, Shrink
+from hubless.movers import Balance, Shrink, Stay
 from hubless.repair.repair import ItemSteps, Repair
 from tests.integrations.naive import MODELS, close, naive, unit
 
@@ -204,3 +205,16 @@ def test_a_missing_package_is_named(blobs, monkeypatch):
     monkeypatch.setitem(sys.modules, "llama_index.core.schema", None)
     with pytest.raises(ImportError, match=r"hubless\[llama-index\]"):
         MoveNodes(MODELS["l2"](*blobs[:2]))
+
+
+@each_node
+@pytest.mark.parametrize("column", [False, True])
+def test_nodes_are_corrected_once(column, make, blobs):
+    X, y, queries = blobs
+    correction = NNN(0.5, 3, metric="l2", column=column).fit(queries, X)
+    model, nodes = Repair(Stay().fit(X, y), correction=correction), [make(i, X) for i in range(60)]
+    for _ in range(2):
+        move_nodes(nodes, model)
+        assert close(vectors_of(nodes), correction.move(X.astype(np.float32)))
+    assert {len(each.embedding) for each in nodes} == {6 + column}
+    assert (model.query_note is None) == (not column)  # of what whoever asks must do

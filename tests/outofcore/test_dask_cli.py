@@ -11,7 +11,8 @@ import pytest
 from distributed import LocalCluster
 
 from hubless import load, save
-from hubless.movers import MoveLabeled
+from hubless.corrections import NNN
+from hubless.movers import MoveLabeled, Stay
 from hubless.outofcore.dask import dask_files as files
 from hubless.outofcore.dask import engine
 from hubless.repair.repair import Repair
@@ -124,6 +125,25 @@ def test_moved_copies_of_another_width(run, address, folder, data, tmp_path, mon
     assert table["label"].to_pylist() == data[1].tolist()
     assert run("promote", folder, "moved")["serving"] == str(folder)
     assert run("status", folder)["dimension"] == 13
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_moved_copies_with_a_correction(run, address, folder, data, tmp_path, monkeypatch, column):
+    X, _ = data
+    np.save(tmp_path / "v.npy", X)
+    monkeypatch.setattr(files, "BLOCK", 100 * D * 4)
+    queries = X[::3] + np.random.default_rng(0).standard_normal(X[::3].shape).astype(np.float32)
+    correction = NNN(0.5, 3, metric="l2", column=column).fit(queries, X)
+    model = Repair(Stay().fit(X, np.zeros(len(X))), correction=correction)
+    save(model, tmp_path / "model")
+    for source, target in ((tmp_path / "v.npy", "moved.npy"), (folder, "moved")):
+        run("apply", tmp_path / "model", source, "-o", target, "--dask", address)
+    wanted = model.move(X)
+    assert (np.abs(wanted[:, :D] - X).max() if not column else wanted[:, D].max()) > 0.1
+    np.testing.assert_allclose(np.load(tmp_path / "moved.npy"), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(pq.read_table(tmp_path / "moved")["v"].to_pylist(), wanted, atol=1e-5)
+    assert run("promote", folder, "moved")["serving"] == str(folder)
+    assert run("status", folder)["dimension"] == D + column
 
 
 def test_bad_parts(run, refused, address, folder, data, tmp_path):

@@ -25,7 +25,10 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 import hubless
+from hubless.corrections import NNN
+from hubless.movers import Stay
 from hubless.repair.apply import promote_index, rollback_index
+from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
 from tests.stores.store_contract import model_between, model_for, sample
 
@@ -281,11 +284,20 @@ class Trial:
 
     def __init__(self, kind, driver, folder, address, width=None):
         _, X, y, _ = sample(kind.rows, 16)
-        model = model_for(X, y, "l2") if width is None else model_between(X, width, "l2")[0]
+        model = self.model(X, y, width)
         hubless.save(model, folder / "model")
         self.kind, self.driver, self.folder = kind(folder, address, X), driver, folder
         self.moved, self.queries = model.move(X), X[:5] + 0.1
         self.answers = self.kind.served(self.queries)
+
+    def model(self, X, y, width):
+        """The paper's mover, a map to another width, or a correction, without or with one more column."""
+        if width in ("corrected", "corrected by a column"):
+            rng, column = np.random.default_rng(0), width != "corrected"
+            queries = (X + 2 * rng.standard_normal(X.shape)).astype(np.float32)
+            correction = NNN(0.5, 4, metric="l2", column=column).fit(queries, X)
+            return Repair(Stay().fit(X, y), correction=correction)
+        return model_for(X, y, "l2") if width is None else model_between(X, int(width), "l2")[0]
 
     def apply(self, **job):
         """Return what became of an apply, or of two at once."""
@@ -321,7 +333,7 @@ def trial(request, driver, tmp_path):
     name, _, width = request.param.partition(" to ")
     kind = KINDS[name]
     address = request.getfixturevalue("address") if kind is Pgvector else None
-    trial = Trial(kind, driver, tmp_path, address, int(width) if width else None)
+    trial = Trial(kind, driver, tmp_path, address, width or None)
     yield trial
     trial.kind.close()
 
@@ -330,6 +342,12 @@ every = pytest.mark.parametrize("trial", KINDS, indirect=True)
 files = pytest.mark.parametrize("trial", FILES, indirect=True)
 every_to_another_width = pytest.mark.parametrize(
     "trial", [f"{name} to {width}" for name, width in zip(KINDS, [21, 5] * 3, strict=True)], indirect=True
+)
+
+every_corrected = pytest.mark.parametrize(
+    "trial",
+    [f"{name} to {how}" for name in KINDS for how in ("corrected", "corrected by a column")],
+    indirect=True,
 )
 
 
@@ -388,6 +406,21 @@ def test_a_copy_of_another_width_is_resumed(trial):
     assert store.facts().dimension == trial.moved.shape[1]
     rollback_index(store)
     assert store.facts().dimension == trial.queries.shape[1]
+
+
+@every_corrected
+def test_a_copy_with_a_correction_is_resumed(trial):
+    moments, _ = undisturbed(trial)
+    for at in spread(moments, 4):
+        killed = trial.apply(at=at, signal=signal.SIGKILL)
+        assert killed["code"] == -signal.SIGKILL, at
+        check_resumed(trial)
+    trial.resume()
+    store = open_store(trial.kind.source, **trial.kind.options)
+    promote_index(store, trial.kind.target)
+    assert store.facts().dimension == trial.moved.shape[1]
+    rollback_index(store)
+    assert trial.kind.served(trial.queries) == trial.answers
 
 
 @every

@@ -46,10 +46,11 @@ def items(address, *, n=60, id_type="bigint", type="vector", index=None, more=""
     """Make a table `items` with a row for each vector; return ids, vectors and classes."""
     ids, X, y, texts = sample(n, text_ids=id_type == "text")
     ids, X, texts = data.get("ids", ids), data.get("X", X), data.get("texts", texts)
+    d = X.shape[1]
     run(
         address,
         f"CREATE SCHEMA IF NOT EXISTS {schema}",
-        f"CREATE TABLE {schema}.items (id {id_type} PRIMARY KEY, text text, embedding {type}(8) {more})",
+        f"CREATE TABLE {schema}.items (id {id_type} PRIMARY KEY, text text, embedding {type}({d}) {more})",
     )
     add(address, (schema, "items"), ids, X, texts)
     if index:

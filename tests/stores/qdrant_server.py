@@ -161,4 +161,4 @@ def server(request):
         fill(engine.memory, ids, X, texts, metric)
         return open_store(f"qdrant:{address}#items")
 
-    return Case(make, ask, add, text_ids=False)
+    return Case(make, ask, add, metrics=("l2", "cosine", "ip"), text_ids=False)

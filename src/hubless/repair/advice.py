@@ -45,6 +45,7 @@ def advise(
         return "do not move", [
             "It compares by inner product, and its vectors do not all have length 1. Moved vectors are",
             "shorter and would be found less often: bring all to length 1, or use L2 or cosine.",
+            "They can be corrected as they are, by queries: hubless fit INDEX --queries LOG -o model",
         ]
     if hubness is None:
         return "no hubs", [SAFE[metric], "There are too few items to measure hubs."]

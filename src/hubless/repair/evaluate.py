@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,7 +162,8 @@ def before_and_after(
 def _as_measured(evaluation: Evaluation, model: Repair) -> Evaluation:
     """Return an evaluation without figures of what could not be searched for."""
     if not model.is_between_spaces:
-        return evaluation
+        answers = replace(evaluation.answers, is_corrected=model.metric == "ip")
+        return replace(evaluation, answers=answers)
     evaluation.notes.append(
         f"Items have {model.dimension} columns and queries {model.query_width}: they can only be compared "
         "after the move, so there are no figures before it."

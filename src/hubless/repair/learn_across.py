@@ -81,7 +81,7 @@ def learn_across_spaces(
         return model
     folds = partial(_folds, items.vectors, judged, chosen, is_unit, random_state)
     options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-    return with_correction(model, items, log, folds=folds, **options)
+    return with_correction(model, items, log, folds=folds, part="unseen", **options)
 
 
 def _folds(

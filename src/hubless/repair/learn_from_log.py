@@ -90,6 +90,7 @@ def with_correction(
     log: np.ndarray,
     *,
     folds: Folds | None = None,
+    part: str = "all",
     column: bool = False,
     random_state: int = 0,
     progress: bool | None = False,
@@ -104,6 +105,8 @@ def with_correction(
         Queries as they are asked, judged or not.
     folds : function of the log, optional
         It returns folds of judged queries, by which a correction is chosen, and how many there are.
+    part : "all" or "unseen"
+        Whether these queries are asked of all items, or of those alone that no map was learned from.
     column : bool
         Whether to write the correction into one more column, in which queries get a 0.
     """
@@ -114,7 +117,7 @@ def with_correction(
     correction, scores = HoldHubs(metric=metric, column=column), None
     if folds is not None:
         options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-        scores = score_corrections(*folds(queries.learned), metric, **options)
+        scores = replace(score_corrections(*folds(queries.learned), metric, **options), part=part)
         chosen = {name_of(each): each for each in candidates_for(metric, column)}.get(scores.best())
         if chosen is None:
             return _noted(model, queries, None, scores, None, perf_counter() - started)
@@ -234,7 +237,7 @@ def _figures(
     rows = []
     if scores is not None and name != NONE:
         title = f"nDCG@{K} of the correction, held out, chosen by it"
-        rows.append(asdict(measure_change(title, "all", scores.none, scores.scores[name])))
+        rows.append(asdict(measure_change(title, scores.part, scores.none, scores.scores[name])))
     if measured is not None and name != NONE:
         before, after = measured.hubness
         unknown = float("nan"), float("nan")

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..moved_neighbors import MovedNeighbors
-from ..neighbors import nearest
-from ..neighbors.knn import vote
+from ..neighbors.knn import exhaustive, vote
 from ..stores.store import Store, StoreError
 from .index_items import (
     Source,
@@ -16,7 +15,7 @@ from .index_items import (
     as_texts,
     check_queries_of,
     has_label,
-    read_items,
+    items_for,
     read_queries,
 )
 from .repair import Repair
@@ -93,11 +92,11 @@ def _vote_in_memory(
     model: Repair, store: Store, queries: np.ndarray, label: str, k: int, progress: bool | None
 ) -> np.ndarray:
     """Read and move all items, and let the nearest vote."""
-    items = read_items(store, list(dict.fromkeys([label, *model.columns])), progress=progress).labeled(label)
-    items = items.in_space(model.metric)
+    items = items_for(model, store, list(dict.fromkeys([label, *model.columns])), progress=progress)
+    items = items.labeled(label).in_space(model.metric)
     moved = items.moved(model)
     queries = model.as_queries(items.comparable(queries, model))
-    rows = nearest(queries, moved, min(k, len(moved)), return_distance=False)
+    rows = exhaustive(queries, moved, k, "ip" if model.stored_metric == "ip" else "l2")
     return _majority(as_texts(items.columns[label]).astype(str)[rows])
 
 

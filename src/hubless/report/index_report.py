@@ -208,7 +208,7 @@ def _describe(answered: AnsweredQueries, names: Named, folder: str | None) -> Mo
 
 def _apply(evaluation: Evaluation, repair: Repair, names: Named, folder: str | None) -> dict[str, Any]:
     """Return the commands that build, switch and switch back; none where moving does harm."""
-    if evaluation.answers.metric == "ip":
+    if evaluation.answers.metric == "ip" and not evaluation.answers.is_corrected:
         return {"words": f"Do not move these items as they are. {UNIT_FIRST}"}
     if not advises_moving(evaluation):
         return {"words": NOT_ADVISED}

@@ -87,13 +87,14 @@ def verdict(evaluation: Evaluation) -> dict[str, str]:
     test of fixed and broken queries: the interval means little where few queries changed.
     """
     first, metric = evaluation.figures[0], evaluation.answers.metric
+    is_shortened = metric == "ip" and not evaluation.answers.is_corrected
     change, hubs = _change_words(first), _hub_words(evaluation)
     if is_unmoved(evaluation.answers):
         return _no_gain("The items were not moved.")
     if (first.low > 0 or first.high < 0) and not _is_significant(evaluation):
         counts = f"{evaluation.fixed:,} fixed, {evaluation.broken:,} broken"
         return _no_gain(f"{change}, but too few queries changed to tell ({counts}). {hubs}")
-    if first.low > 0 and metric == "ip":
+    if first.low > 0 and is_shortened:
         why = "but moving shortens vectors, and by inner product short ones lose to long ones."
         title = "A gain here, but not a reliable one under this metric (inner product)"
         return _no_gain(f"{change} ({_interval(first)}), {why} {UNIT_FIRST}", title)
@@ -101,7 +102,7 @@ def verdict(evaluation: Evaluation) -> dict[str, str]:
         return {"kind": "move", "title": "Move", "words": f"{change} ({_interval(first)}); {hubs}"}
     if first.high < 0:
         title = f"Harmful under this metric ({METRICS[metric]})"
-        words = f"{change} ({_interval(first)}). {UNIT_FIRST if metric == 'ip' else KEEP}"
+        words = f"{change} ({_interval(first)}). {UNIT_FIRST if is_shortened else KEEP}"
         return {"kind": "harmful", "title": title, "words": words}
     return _no_clear_change(evaluation)
 

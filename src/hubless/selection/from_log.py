@@ -63,6 +63,7 @@ class CorrectionScores:
 
     none: np.ndarray  # (n,)
     scores: dict[str, np.ndarray]  # (n,), by the text of a correction
+    part: str = "all"  # the items that they are asked of: all, or the unseen ones alone
 
     def ahead(self, name: str) -> tuple[float, float]:
         """Return how far a correction is ahead of none, and the standard error of that."""
