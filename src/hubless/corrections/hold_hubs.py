@@ -22,9 +22,10 @@ from .formulas import (
 
 __all__ = ["HoldHubs"]
 
-MIDDLE = (
-    0.5  # a: below it, an object lies in the middle of its queries; with content of its own it is about 1
-)
+# An object lies in the middle of its queries below this share of their squared distance from it: one with
+# content of its own has about 1. Queries have little in common above this share of the spread of all: those
+# that ask the same in other words are nearer to each other.
+MIDDLE, APART = 0.5, 0.75
 ROWS = 512  # objects that are looked at together
 
 
