@@ -67,6 +67,7 @@ def reading(cases: Cases) -> list[str]:
     )
     missed = {name: mean(runs, "found") / mean(runs, "planted") for name, runs in attacks.items()}
     worst = min(missed, key=lambda name: missed[name])
+    left = max(attacks, key=lambda name: mean(attacks[name], "captured held"))
     rates = {
         name: sum(run["false alarms"] for run in case["runs"])
         / max(1, sum(run["hubs"] for run in case["runs"]))
@@ -77,6 +78,9 @@ def reading(cases: Cases) -> list[str]:
         f"Beside the planted items there were {natural:,} natural hubs over all attacks and draws; "
         f"{called:,} of them were called suspicious.",
         f"Most false alarms on clean data: {rates[highest]:.1%} of the hubs ({highest}).",
+        f"Most captured queries that are left by holding back: {mean(attacks[left], 'captured held'):.1%} "
+        f"({left}). The copies of an item fill the answers of its queries, which then count as one question "
+        "where they have something in common; the doctor finds them, and counts exact duplicates.",
         f"Fewest found: {missed[worst]:.0%} ({worst}), which capture "
         f"{mean(attacks[worst], 'captured'):.1%} of the test queries. An item that keeps much of a real "
         "document, or that answers few queries, is hard to tell from a natural one.",
