@@ -194,3 +194,22 @@ def test_csls_orders_as_its_definition(log):
     truth = 2 * S - r_queries[:, None] - r_objects[None, :]
     ours = S - CSLS().fit(log.queries, log.objects).bias(log.objects)[1]
     np.testing.assert_array_equal(np.argsort(-ours, axis=1), np.argsort(-truth, axis=1))
+
+
+def test_a_column_does_not_show_how_objects_were_batched(rng):
+    """Sums in float32 differ by their order, and roots of nearly 0 would differ by far more."""
+    objects = (3 * rng.standard_normal((300, 16)) + 5).astype(np.float32)
+    queries = (objects[:150] + rng.standard_normal((150, 16))).astype(np.float32)
+    fitted = NNN(0.5, 4, metric="l2", column=True).fit(queries, objects)
+    whole = fitted.move(objects)
+    for size in (1, 7, 40):
+        parts = [fitted.move(objects[start : start + size]) for start in range(0, 300, size)]
+        np.testing.assert_allclose(np.concatenate(parts), whole, atol=2e-5)
+    lower = fitted.bias(objects)[
+        1
+    ].argmin()  # an object that needs less than any learned from has its root, too
+    outward = objects[[lower]] + 0.05 * (objects[[lower]] - queries.mean(axis=0))
+    assert fitted.bias(outward)[1][0] < fitted.bias(objects)[1][lower]
+    difference = fitted.move(outward)[0, -1] ** 2 - whole[lower, -1] ** 2
+    expected = 2 * (fitted.bias(outward)[1][0] - fitted.bias(objects)[1][lower])
+    assert difference == pytest.approx(expected, rel=1e-2)

@@ -132,7 +132,8 @@ def with_column(
 ) -> tuple[Array, float]:
     """Return objects with one more column, (n, d + 1), and its floor: exact by L2 for queries with a 0 there.
 
-    Without a floor, it is the least that these objects need.
+    Without a floor, it is below what these objects need: a root near 0 would show the rounding of its
+    square, and objects that come later may need less.
     """
     xp = namespace(Z)
     if metric == "l2":
@@ -140,6 +141,6 @@ def with_column(
     else:
         Z = Z if gain is None else xp.astype(gain[:, None] * xp.astype(Z, xp.float64), Z.dtype)
         squares = 2 * bias - squared_norms(Z)
-    floor = float(xp.min(squares)) if floor is None else floor
+    floor = float(xp.min(squares) - xp.std(squares)) if floor is None else floor
     column = xp.astype(xp.sqrt(xp.clip(squares - floor, min=0.0)), Z.dtype)
     return xp.concat([Z, column[:, None]], axis=1), floor
