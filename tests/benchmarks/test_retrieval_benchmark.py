@@ -333,7 +333,7 @@ class _Done:
 def test_a_quick_look_makes_a_page_too(quick, tmp_path, capsys):
     assert main(["retrieval-page", "--out", str(quick), "--docs", str(tmp_path)]) == 0
     page = (tmp_path / "index-results.md").read_text()
-    assert page.count("quick look") == 4
+    assert page.count("quick look") == 5
     assert capsys.readouterr().out.split() == [str(tmp_path / "index-results.md")]
 
 
@@ -352,7 +352,7 @@ def test_page_needs_raw_results(tmp_path, capsys):
 
 def test_parts_that_were_not_measured_are_missing(quick_labels):
     page = retrieval_page.markdown(record.read(quick_labels))
-    assert page.count("Not measured yet.") == 3
+    assert page.count("Not measured yet.") == 4
     assert page.count("quick look") == 1
 
 
