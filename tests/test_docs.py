@@ -131,7 +131,7 @@ def test_the_steps_of_log_md_hold_hubs_back(run_page, capsys):
     assert set(promised.splitlines()) <= set(shown.splitlines())
     printed = capsys.readouterr().out
     before, after = (float(value) for value in re.findall(r"^([\d.]+)$", printed, re.MULTILINE))
-    assert before > 3 > 2 > after
+    assert before > 4 * after
     assert float(re.search(r"exact correction: ([\d.]+)", printed)[1]) > 0.9
 
 
