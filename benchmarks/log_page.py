@@ -7,14 +7,14 @@ from typing import NamedTuple
 from hubless.paper.raw import write_files
 from hubless.paper.results import describe_machine
 
-from . import log_tables
+from . import log_speed, log_tables
 from .curve_cells import Cells
 from .log_cells import ALL, DRAWS, FOLDER, NO_BANK, cells_of
 from .log_data import LOADERS
 from .log_methods import DEFAULT, QUERY_SIDE
 from .log_tables import TITLES, Entry, banks_of, best_of_bank, entries_of, figure, number, plain_of, side
-from .markdown import MISSING, QUICK, grid
-from .record import DOCS
+from .markdown import MISSING, QUICK, grid, machine
+from .record import DOCS, RawFile, read
 
 PAGE = "log-results.md"
 NAMES = {"flickr8k": "Flickr8k", "scifact": "SciFact", "banking77": "banking77"}
@@ -85,19 +85,22 @@ def write(folder: Path = FOLDER, docs: Path = DOCS) -> list[Path]:
     cells = {name: cells_of(name, folder) for name in LOADERS}
     if not any(found.entries for found in cells.values()):
         raise FileNotFoundError("there are no raw results; `python -m benchmarks log` makes them.")
-    return write_files(docs, {PAGE: markdown(cells).encode()})
+    speed = {name: raw for name, raw in read(folder).items() if name.startswith("log-speed")}
+    return write_files(docs, {PAGE: markdown(cells, speed).encode()})
 
 
-def markdown(cells: Mapping[str, Cells]) -> str:
-    """Return the whole page."""
+def markdown(cells: Mapping[str, Cells], speed: Mapping[str, RawFile] | None = None) -> str:
+    """Return the whole page; `speed` are the raw results of `log-speed`."""
     measured = {name: found for name, found in cells.items() if found.entries}
     lines = [OPENING, *([QUICK] if any(_is_quick(found) for found in measured.values()) else [])]
     lines += ["## Goals\n", *_goals_table(goals(measured)), "", *_summary(measured)]
     for name in cells:
         lines.append(f"## {NAMES[name]}\n")
         lines += _section(name, cells[name]) if name in measured else [f"{MISSING.capitalize()}.\n"]
+    lines += log_speed.section(speed or {})
     machines = {describe_machine(entry) for found in measured.values() for entry in found.entries.values()}
-    return "\n".join([*lines, "## Machines\n", *(f"- {machine}" for machine in sorted(machines))]) + "\n"
+    machines |= {f"{name} ({raw['date']}): {machine(raw)}" for name, raw in (speed or {}).items()}
+    return "\n".join([*lines, "## Machines\n", *(f"- {line}" for line in sorted(machines))]) + "\n"
 
 
 def _is_quick(cells: Cells) -> bool:

@@ -3,7 +3,8 @@
 Goal: HoldHubs and NNN within 3 times the product, in bounded memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hubless.arrays.devices import device_name, place, synchronize
 from hubless.corrections import CORRECTIONS
 
+from .markdown import grid
 from .memory import forget_peak, status
 from .record import Options
 from .timing import Contender, race, ratio
@@ -92,3 +94,33 @@ def measure(options: Options, device: str = "cpu") -> dict[str, Any]:
             "input bytes": 4 * (n + m) * d,
         }
     return cases
+
+
+# --- a section of docs/log-results.md -----------------------------------------------------------------------
+
+
+WORDS = """\
+Learning a correction from {queries:,} logged queries and moving {objects:,} objects of {d} columns, in \
+float32, as multiples of the bare product of the log and the objects, with quartiles over rounds side by \
+side; then the most memory that it takes beyond its input. The goal is at most 3 for `HoldHubs` and `NNN`. \
+On a GPU the product takes a few milliseconds; the exact search of the log among the objects, which \
+`HoldHubs` needs, takes several times that.
+"""
+
+
+def section(raw: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a section: a row for each device and metric."""
+    rows, words = [], ""
+    for result in raw.values():
+        for metric, case in result["cases"].items():
+            words = WORDS.format(**case["settings"])
+            product = f"{1000 * median(case['seconds'][BARE]):,.0f} ms"
+            cells = [_cell(case, name) for name in NAMES]
+            rows.append([f"{case['settings']['device']}, {metric}", product, *cells])
+    head = ["", BARE, *(f"`{name}`" for name in NAMES)]
+    return ["## Speed\n", words, *grid(head, rows), ""] if rows else []
+
+
+def _cell(case: Mapping[str, Any], name: str) -> str:
+    middle, low, high = case["ratio"][name]
+    return f"{middle:.2f} ({low:.2f} to {high:.2f}); {case['peak bytes'][name] / 1e6:,.0f} MB"
