@@ -121,7 +121,9 @@ def test_inner_product_of_unequal_lengths_is_refused(run, refused, shop, tmp_pat
     assert found["verdict"] == "do not move"
     assert "not all have length 1" in " ".join(found["advice"])
     assert found["advice"][-1].endswith("hubless fit INDEX --queries LOG -o model")  # which is not refused
-    assert "inner product" in refused("fit", *shop.source, "--labels", "category", "-o", tmp_path / "m")
+    said = refused("fit", *shop.source, "--labels", "category", "-o", tmp_path / "m")
+    assert "inner product" in said
+    assert "hubless fit INDEX --queries LOG" in said
     hubless.save(Repair(Shrink().fit(unit(shop.X), shop.y), "cosine", "category"), tmp_path / "cosine")
     assert "inner product" in refused("apply", tmp_path / "cosine", *shop.source, "-o", "moved.faiss")
     queries = ["--queries", shop.folder / "queries.npy"]

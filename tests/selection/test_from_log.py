@@ -22,6 +22,7 @@ from hubless.selection.from_log import (
 )
 from hubless.selection.pair_map import JudgedQueries
 from hubless.stores.opening import open_store
+from hubless.stores.store import StoreError
 from tests import reference
 
 NAMES = [f"c{i}" for i in range(8)]
@@ -226,6 +227,21 @@ def test_a_correction_that_helps_is_chosen_by_few_judged_queries(tmp_path, optio
     assert len(learned["corrections tried"]) == 13
     assert chosen["score"] == max(row["score"] for row in learned["corrections tried"] if not row["why_not"])
     check_gain(model, X, queries[-400:], answers[-400:])
+
+
+def test_a_file_that_does_not_say_how_it_compares_may_have_a_column(tmp_path):
+    write_files(tmp_path)
+    model = fitted(tmp_path, metric=None, column=True)
+    assert (model.correction.metric, model.width) == ("l2", 25)
+    assert fitted(tmp_path, metric=None).correction.metric == "cosine"  # items keep length 1: good for both
+
+
+def test_queries_of_other_lengths_than_the_items_have_no_column(tmp_path):
+    write_files(tmp_path)
+    np.save(tmp_path / "log.npy", 3 * np.load(tmp_path / "log.npy"))
+    with pytest.raises(StoreError, match="Bring the queries to length 1, or leave out --column"):
+        fitted(tmp_path, column=True)
+    assert fitted(tmp_path).correction.metric == "cosine"
 
 
 def test_where_answers_are_random_no_correction_is_chosen(tmp_path):

@@ -233,7 +233,8 @@ def space_of(metric: str | None, X: np.ndarray, name: str, may_harm: bool = Fals
         norms = np.linalg.norm(X, axis=1)
         raise StoreError(
             f"{name} compares by inner product, and has lengths from {norms.min():.3g} to {norms.max():.3g}. "
-            "Moved vectors are shorter and lose answers: use L2 or cosine, or bring them to length 1."
+            "Moved vectors are shorter and lose answers: use L2 or cosine, or bring them to length 1. "
+            "They can be corrected as they are, by queries alone: hubless fit INDEX --queries LOG."
         )
     return "l2"
 

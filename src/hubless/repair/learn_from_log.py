@@ -137,8 +137,14 @@ def correction_metric(model: Repair, items: IndexItems, log: np.ndarray, column:
 
     By L2 a correction is more exact without a column than by cosine, also for items and queries of length 1.
     """
-    by_l2 = items.facts.metric == "l2" and (model.metric == "l2" or are_unit(log))
+    allowed = ("l2", None) if column else ("l2",)  # a file that does not say is taken to compare by L2
+    by_l2 = items.facts.metric in allowed and (model.metric == "l2" or are_unit(log))
     metric = "l2" if by_l2 else model.metric
+    if column and items.facts.metric in allowed and not by_l2:
+        raise StoreError(
+            f"{items.name} has items of length 1 and the queries have others: a correction in one column more "
+            "would count more for short queries. Bring the queries to length 1, or leave out --column."
+        )
     if column and metric != "l2":
         raise StoreError(
             f"{items.name} compares by {items.facts.metric or metric}: one more column, in which queries get "
