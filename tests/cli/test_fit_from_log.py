@@ -121,7 +121,7 @@ def test_fit_explains_how_to_learn_from_a_log(capsys):
     assert "queries get a 0 there (L2 only)" in said
 
 
-def test_a_page_without_known_answers_leads_to_what_can_be_done(refused, run, logged):
+def test_a_page_without_known_answers_leads_to_what_can_be_done(run, logged, capsys):
     model, _ = logged.fit(run)
     page = logged.folder / "page.html"
     for arguments in (
@@ -129,7 +129,10 @@ def test_a_page_without_known_answers_leads_to_what_can_be_done(refused, run, lo
         ["report", *logged.source, "--model", model, *logged.asking, "-o", page],
         ["evaluate", model, *logged.source, *logged.asking, "--report", page],
     ):
-        said = refused(*arguments)
+        with pytest.raises(SystemExit) as stop:
+            hubless.cli.main([*map(str, arguments)])
+        assert stop.value.code == 2  # a usage error
+        said = capsys.readouterr().err
         for command in ("doctor INDEX --queries LOG", "fit INDEX --queries LOG", "evaluate MODEL INDEX"):
             assert f"hubless {command}" in said
         assert not page.exists()

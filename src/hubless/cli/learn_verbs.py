@@ -54,6 +54,10 @@ def _max_pairs(text: str) -> Any:
 
 
 def _fit(options: VerbOptions) -> None:
+    if options.labels is None and options.queries is None and options.pairs is None:
+        options.usage_error(
+            "give what to learn from: --labels COLUMN, --queries LOG --pairs FILE, or --queries LOG alone"
+        )
     from ..repair.learn_index import fit_index
     from ..saving import save
 

@@ -53,7 +53,7 @@ class Verb(argparse.ArgumentParser):
 
     def explain(self, run: Any, *examples: str, more: str = "", has_json: bool = True) -> None:
         """Set what the verb runs, and its description and examples; add --json."""
-        self.set_defaults(run=run)
+        self.set_defaults(run=run, usage_error=self.error)
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         self.description = fill(f"{self.description} {more}", 79)
         title = "example:" if len(examples) == 1 else "examples:"

@@ -80,12 +80,12 @@ def add_report(verb: Verb) -> None:
 def _check_truth(options: VerbOptions) -> None:
     """Refuse a page without known answers, and lead to what can be done without."""
     if options.labels is None and options.pairs is None:
-        raise ValueError(
+        options.usage_error(
             "the page shows which answers are right: give classes (--labels COLUMN), or queries and their "
             "answers (--queries SOURCE --pairs FILE). With a log of queries alone, `hubless doctor INDEX "
             "--queries LOG` shows the hubs, `hubless fit INDEX --queries LOG -o MODEL` holds them back, and "
             "`hubless evaluate MODEL INDEX --queries LOG` shows what that changes. With items alone, "
-            "`hubless doctor INDEX` shows the hubs among them."
+            "`hubless doctor INDEX` shows the hubs among them"
         )
 
 

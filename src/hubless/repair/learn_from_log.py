@@ -142,7 +142,7 @@ def correction_metric(model: Repair, items: IndexItems, log: np.ndarray, column:
     metric = "l2" if by_l2 else model.metric
     if column and items.facts.metric in allowed and not by_l2:
         raise StoreError(
-            f"{items.name} has items of length 1 and the queries have others: a correction in one column more "
+            f"{items.name} has items of length 1 and the queries have others: a correction in a column "
             "would count more for short queries. Bring the queries to length 1, or leave out --column."
         )
     if column and metric != "l2":

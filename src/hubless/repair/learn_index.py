@@ -97,12 +97,9 @@ def fit_index(
     model : Repair
         Save it with `hubless.save`; `model.facts["learned"]` says what was chosen and why.
     """
-    _check_given(labels, pairs, queries, column)
     store, parts = as_store(source), InParts(memory, max_pairs, skip_bad, dask, scratch)
+    _check_given(labels, pairs, queries, column, parts)
     if labels is None:
-        for option in parts.given():
-            typed = option.replace("_", "-")
-            raise StoreError(f"{option} (--{typed}) is for labels (--labels): queries are learned in memory.")
         options: dict[str, Any] = {"column": column, "random_state": random_state}
         assert queries is not None
         return _fit_queries(store, as_store(queries), pairs, options, progress)
@@ -119,10 +116,13 @@ def fit_index(
         return _fit_in_parts(store, str(labels), mover, parts, random_state, progress)
 
 
-def _check_given(labels: Any, pairs: Any, queries: Any, column: bool) -> None:
+def _check_given(labels: Any, pairs: Any, queries: Any, column: bool, parts: "InParts") -> None:
     """Refuse arguments that do not go together."""
     if labels is not None and pairs is not None:
         raise StoreError("give the column of classes (labels, --labels) or judgements (pairs, --pairs).")
+    for option in parts.given() if labels is None else []:
+        typed = option.replace("_", "-")
+        raise StoreError(f"{option} (--{typed}) is for labels (--labels): queries are learned in memory.")
     if pairs is not None and queries is None:
         raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
     if labels is None and queries is None:
