@@ -151,6 +151,16 @@ def test_bad_arguments_are_refused(shop, tmp_path, case):
         fit_index(store, **given)
 
 
+@pytest.mark.parametrize(("n", "metric"), [(1, "l2"), (1, "cosine"), (3, "cosine")])
+def test_one_item_has_no_hubs(shop, tmp_path, n, metric):
+    items = np.load(shop / "items.npy")[:n]
+    items[1:] = 0  # which have no direction
+    np.save(tmp_path / "items.npy", items)
+    store = open_store(tmp_path / "items.npy", metric=metric)
+    with pytest.raises(StoreError, match=r"has 1 item with a vector.*2 or more"):
+        fit_index(store, queries=shop / "log.npy")
+
+
 def test_queries_without_a_vector_are_left_out_and_counted(shop, tmp_path):
     log = np.load(shop / "log.npy")
     log[:7] = np.nan

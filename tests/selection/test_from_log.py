@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import hubless
 from hubless.corrections import NNN, MeanQuery
+from hubless.repair import learn_across, learn_in_memory
 from hubless.repair.learn_index import fit_index
 from hubless.selection import from_log
 from hubless.selection.from_log import (
@@ -210,6 +211,36 @@ def check_gain(model, X, queries, answers):
     assert gains.mean() > 0.05
     assert abs(figure["after"] - figure["before"] - gains.mean()) < error
     return figure
+
+
+@pytest.mark.parametrize(
+    ("n_log", "judged", "width", "why"),
+    [
+        (30, 30, 24, "The log has 30 different queries, too few for a correction: give 50 or more."),
+        (60, 15, 24, "15 judged queries are too few to choose a correction by: give 20 or more."),
+        (60, 15, 32, "15 judged queries are too few to choose a correction by: give 20 or more."),
+    ],
+)
+def test_few_queries_with_answers_are_learned_from_without_a_correction(tmp_path, n_log, judged, width, why):
+    write_files(tmp_path, width=width, m=400 + n_log, judged=judged)
+    model = fitted(tmp_path)
+    assert model.correction is None
+    assert model.learned["queries"] == judged
+    assert model.learned["correction"] == NONE
+    assert model.learned["correction chosen by"] == why
+
+
+@pytest.mark.parametrize("width", [24, 32])
+def test_a_column_that_changes_nothing_is_refused_before_anything_is_learned(tmp_path, monkeypatch, width):
+    write_files(tmp_path, width=width, m=460, judged=40)
+    for module, name in ((learn_in_memory, "score_held_out"), (learn_across, "score_penalties")):
+        monkeypatch.setattr(module, name, None)
+    with pytest.raises(StoreError, match=r"compares by cosine.*Leave out --column"):
+        fitted(tmp_path, metric="cosine", column=True)
+    np.save(tmp_path / "log.npy", 2 * np.load(tmp_path / "log.npy"))  # the items have length 1
+    if width == 24:
+        with pytest.raises(StoreError, match="Leave out --column"):
+            fitted(tmp_path, metric="l2", column=True)
 
 
 @pytest.mark.parametrize("options", [{}, {"column": True}, {"judged": 50}], ids=str)

@@ -20,7 +20,7 @@ from ..selection.pair_map import JudgedQueries
 from ..solve import Penalty, RidgeProblem
 from .index_items import IndexItems, are_unit
 from .judgements import Judgements
-from .learn_from_log import with_correction, without
+from .learn_from_log import Folds, correction_metric, with_correction, without
 from .learn_in_memory import SEEN
 from .repair import Repair
 
@@ -43,6 +43,8 @@ def learn_across_spaces(
     queries = np.asarray(judgements.queries, dtype=items.vectors.dtype)
     if are_unit(items.vectors) and are_unit(queries):
         items = items.in_space("cosine")
+    if log is not None:
+        correction_metric(items, log, column)  # refuses a column before anything is learned
     started, is_unit = perf_counter(), items.metric == "cosine"
     judged = JudgedQueries(unit(queries) if is_unit else queries, judgements.rows(items.places))
     scores = score_penalties(items.vectors, judged, is_unit, random_state=random_state, progress=progress)
@@ -79,7 +81,7 @@ def learn_across_spaces(
     model = Repair(mover, items.metric, None, None, facts)
     if log is None:
         return model
-    folds = partial(_folds, items.vectors, judged, chosen, is_unit, random_state)
+    folds = Folds(len(judged.queries), partial(_folds, items.vectors, judged, chosen, is_unit, random_state))
     options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
     return with_correction(model, items, log, folds=folds, part="unseen", **options)
 

@@ -7,7 +7,7 @@ without a column. Whether answers get better is measured only where queries with
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..hubness import Hubness, measure_hubness
 from ..movers import Stay
 from ..neighbors.knn import unit
 from ..selection.from_log import (
+    LEAST_JUDGED,
     NONE,
     CorrectionScores,
     LogFold,
@@ -38,7 +39,11 @@ LISTED = 10  # held items that a model names
 MATTERS = 0.01  # share of the answers to held-out queries below which hubs are not worth a new index
 
 
-Folds: TypeAlias = Callable[[np.ndarray], tuple[Iterable[LogFold], int]]
+class Folds(NamedTuple):
+    """Folds of judged queries, by which a correction is chosen."""
+
+    n_judged: int
+    of: Callable[[np.ndarray], tuple[Iterable[LogFold], int]]  # of a log: the folds, and how many there are
 
 
 class Log(NamedTuple):
@@ -79,6 +84,11 @@ def learn_from_log(
     items: IndexItems, log: np.ndarray, *, column: bool = False, random_state: int = 0
 ) -> Repair:
     """Learn a correction per item from queries alone; items that chance explains stay as they are."""
+    if (n := len(items.vectors)) < 2:
+        usable = "a vector other than 0" if items.metric == "cosine" else "a vector"
+        raise StoreError(
+            f"{items.name} has {n} item{'s' * (n != 1)} with {usable}: hubs can be found among 2 or more."
+        )
     stay = Stay().fit(items.vectors[:2], np.zeros(len(items.vectors[:2])))
     model = Repair(stay, items.metric, facts={"data": items.about()})
     return with_correction(model, items, log, column=column, random_state=random_state)
@@ -103,21 +113,27 @@ def with_correction(
     items : the items that it moves
     log : array of shape (m, d)
         Queries as they are asked, judged or not.
-    folds : function of the log, optional
-        It returns folds of judged queries, by which a correction is chosen, and how many there are.
+    folds : Folds, optional
+        Without them the log is all there is, and StoreError is raised where it is short.
     part : "all" or "unseen"
         Whether these queries are asked of all items, or of those alone that no map was learned from.
     column : bool
         Whether to write the correction into one more column, in which queries get a 0.
     """
     started = perf_counter()
-    metric = correction_metric(model, items, log, column)
-    queries = _split(log, model.metric, random_state, items.name)
+    metric = correction_metric(items, log, column)
+    queries = _split(log, model.metric, random_state)
+    n_queries = len(queries.learned) + len(queries.held)
+    if folds is None:
+        check_length(n_queries)
+    elif few := _too_few(n_queries, folds.n_judged):
+        noted = {"correction": NONE, "correction chosen by": few, "corrections tried": []}
+        return replace(model, facts={**model.facts, "learned": {**model.learned, **noted}})
     vectors = items.vectors if model.moves_nothing else items.moved(model)
     correction, scores = HoldHubs(metric=metric, column=column), None
     if folds is not None:
         options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-        scores = replace(score_corrections(*folds(queries.learned), metric, **options), part=part)
+        scores = replace(score_corrections(*folds.of(queries.learned), metric, **options), part=part)
         chosen = {name_of(each): each for each in candidates_for(metric, column)}.get(scores.best())
         if chosen is None:
             return _noted(model, queries, None, scores, None, perf_counter() - started)
@@ -132,11 +148,12 @@ def with_correction(
     return corrected
 
 
-def correction_metric(model: Repair, items: IndexItems, log: np.ndarray, column: bool) -> str:
+def correction_metric(items: IndexItems, log: np.ndarray, column: bool) -> str:
     """Return the metric by which corrected items are compared; StoreError where there can be no column.
 
     By L2 a correction is more exact without a column than by cosine, also for items and queries of length 1.
     """
+<<<<<<< HEAD
     allowed = ("l2", None) if column else ("l2",)  # a file that does not say is taken to compare by L2
     by_l2 = items.facts.metric in allowed and (model.metric == "l2" or are_unit(log))
     metric = "l2" if by_l2 else model.metric
@@ -150,21 +167,47 @@ def correction_metric(model: Repair, items: IndexItems, log: np.ndarray, column:
             f"{items.name} compares by {items.facts.metric or metric}: one more column, in which queries get "
             "a 0, changes L2 distances alone. Leave out --column."
         )
+=======
+    is_l2 = items.facts.metric == "l2" or (column and items.facts.metric is None)
+    metric = "l2" if is_l2 and (items.metric == "l2" or are_unit(log)) else items.metric
+    check_column(column, metric, items.name)
+>>>>>>> review
     return metric
 
 
-def _split(log: np.ndarray, metric: str, random_state: int, name: str) -> Log:
+def check_column(column: bool, metric: str | None, name: str) -> None:
+    """Raise a StoreError where one more column would change nothing; None is a metric that nobody said."""
+    if column and metric not in ("l2", None):
+        raise StoreError(
+            f"{name} compares by {metric}: one more column, in which queries get a 0, changes L2 distances "
+            "alone. Leave out --column."
+        )
+
+
+def _split(log: np.ndarray, metric: str, random_state: int) -> Log:
     """Return the different queries of a log, a part of them held out."""
     log = log[log.any(axis=1)] if metric == "cosine" else log
     queries = distinct_rows(np.asarray(unit(log) if metric == "cosine" else log), len(log) or 1)
-    if len(queries) < LEAST:
-        raise StoreError(
-            f"the log has {len(queries)} different queries, too few to correct {name} by: give {LEAST} or "
-            "more."
-        )
     order = np.random.default_rng(random_state).permutation(len(queries))
     n_held = min(MOST_HELD, int(HELD * len(queries)))
     return Log(queries[np.sort(order[n_held:])], queries[np.sort(order[:n_held])])
+
+
+def check_length(n_queries: int) -> None:
+    """Raise a StoreError where a log has too few queries to learn from."""
+    if few := _too_few(n_queries):
+        raise StoreError(few)
+
+
+def _too_few(n_queries: int, n_judged: int = LEAST_JUDGED) -> str:
+    """Return why no correction is learned from a short log or chosen by few judged queries, or ""."""
+    if n_queries < LEAST:
+        return f"The log has {n_queries} different queries, too few for a correction: give {LEAST} or more."
+    if n_judged < LEAST_JUDGED:
+        return (
+            f"{n_judged} judged queries are too few to choose a correction by: give {LEAST_JUDGED} or more."
+        )
+    return ""
 
 
 def without(log: np.ndarray, queries: np.ndarray) -> np.ndarray:

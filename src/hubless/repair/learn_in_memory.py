@@ -30,7 +30,7 @@ from ..stores.store import StoreError
 from .index_items import IndexItems, are_unit, as_texts
 from .item_steps import ItemSteps
 from .judgements import Judgements
-from .learn_from_log import with_correction, without
+from .learn_from_log import Folds, correction_metric, with_correction, without
 from .repair import Repair
 
 SEEN = 100_000  # ids of items, and of queries, that a model keeps; of more, it keeps none
@@ -114,6 +114,8 @@ def learn_from_pairs(
     """
     if are_unit(items.vectors):
         items = items.in_space("cosine")
+    if log is not None:
+        correction_metric(items, log, column)  # refuses a column before anything is learned
     started, is_unit = perf_counter(), items.metric == "cosine"
     queries = JudgedQueries(items.comparable(judgements.queries), judgements.rows(items.places))
 
@@ -151,7 +153,7 @@ def learn_from_pairs(
         return model
     folds = partial(_folds, items.vectors, queries, chosen, is_unit, random_state)
     options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-    return with_correction(model, items, log, folds=folds, **options)
+    return with_correction(model, items, log, folds=Folds(len(queries.queries), folds), **options)
 
 
 def _folds(

@@ -31,7 +31,7 @@ from ..stores.store import Facts, Store, StoreError
 from .index_items import IndexItems, Source, as_store, check_original, fingerprint_of, read_items, space_of
 from .judgements import match_judgements
 from .learn_across import learn_across_spaces
-from .learn_from_log import learn_from_log, read_items_to_correct, read_log
+from .learn_from_log import check_column, check_length, learn_from_log, read_items_to_correct, read_log
 from .learn_in_memory import learn_from_labels, learn_from_pairs
 from .repair import Repair
 
@@ -139,9 +139,12 @@ def _fit_queries(
     store: Store, queries: Store, pairs: Any, options: dict[str, Any], progress: bool | None
 ) -> Repair:
     """Learn from queries: with some answers, a map and a correction; without any, a correction alone."""
-    d = store.facts().dimension
+    facts = store.facts()
+    d = facts.dimension
+    check_column(options["column"], facts.metric, store.name)
     if pairs is None:
         log, missing = read_log(queries, d)
+        check_length(len(log))
         model = learn_from_log(read_items_to_correct(store, progress), log, **options)
     else:
         log, missing = read_log(queries)

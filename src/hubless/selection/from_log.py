@@ -51,7 +51,7 @@ CANDIDATES: tuple[Correction, ...] = (
 )
 FOLDS = 5
 ANSWERS = 400  # of judged queries that a choice is based on; more take longer and change little
-LEAST = 20  # judged queries to choose by
+LEAST_JUDGED = 20  # judged queries to choose by
 BANK = 5000  # queries of the log that candidates learn from
 POOL = 20_000  # items that judged queries are compared with; of more, a random sample
 NONE = "no correction"
@@ -133,8 +133,10 @@ class LogFold(NamedTuple):
 
 def fold_numbers(n: int) -> range:
     """Return the numbers of the folds that are used of n judged queries; ValueError where these are few."""
-    if n < LEAST:
-        raise ValueError(f"{n} judged queries are too few to choose a correction by: give {LEAST} or more.")
+    if n < LEAST_JUDGED:
+        raise ValueError(
+            f"{n} judged queries are too few to choose a correction by: give {LEAST_JUDGED} or more."
+        )
     return range(min(FOLDS, -(-ANSWERS * FOLDS // n)))
 
 
