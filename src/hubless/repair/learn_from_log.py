@@ -153,26 +153,16 @@ def correction_metric(items: IndexItems, log: np.ndarray, column: bool) -> str:
 
     By L2 a correction is more exact without a column than by cosine, also for items and queries of length 1.
     """
-<<<<<<< HEAD
-    allowed = ("l2", None) if column else ("l2",)  # a file that does not say is taken to compare by L2
-    by_l2 = items.facts.metric in allowed and (model.metric == "l2" or are_unit(log))
-    metric = "l2" if by_l2 else model.metric
-    if column and items.facts.metric in allowed and not by_l2:
+    is_l2 = items.facts.metric == "l2" or (column and items.facts.metric is None)
+    if is_l2 and (items.metric == "l2" or are_unit(log)):
+        return "l2"
+    if column and is_l2:
         raise StoreError(
             f"{items.name} has items of length 1 and the queries have others: a correction in a column "
             "would count more for short queries. Bring the queries to length 1, or leave out --column."
         )
-    if column and metric != "l2":
-        raise StoreError(
-            f"{items.name} compares by {items.facts.metric or metric}: one more column, in which queries get "
-            "a 0, changes L2 distances alone. Leave out --column."
-        )
-=======
-    is_l2 = items.facts.metric == "l2" or (column and items.facts.metric is None)
-    metric = "l2" if is_l2 and (items.metric == "l2" or are_unit(log)) else items.metric
-    check_column(column, metric, items.name)
->>>>>>> review
-    return metric
+    check_column(column, items.metric, items.name)
+    return items.metric
 
 
 def check_column(column: bool, metric: str | None, name: str) -> None:
