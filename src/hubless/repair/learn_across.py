@@ -13,7 +13,15 @@ import numpy as np
 from ..movers import MoveLabeled
 from ..movers.ridge import move
 from ..neighbors.knn import unit
-from ..selection.across_spaces import FOLDS, JudgedPairs, K, item_folds, score_penalties, unseen_items
+from ..selection.across_spaces import (
+    FOLDS,
+    JudgedPairs,
+    K,
+    PenaltyScores,
+    item_folds,
+    score_penalties,
+    unseen_items,
+)
 from ..selection.from_log import LogFold, fold_numbers
 from ..selection.grid import GRID
 from ..selection.pair_map import JudgedQueries
@@ -51,19 +59,32 @@ def learn_across_spaces(
     chosen, pairs = GRID[scores.best], JudgedPairs.of(judged.relevant)
     mover = MoveLabeled(chosen, keep_moments=True)
     mover.fit_pairs(judged.queries[pairs.query], items.vectors[pairs.item])
+    facts = _facts(items, judgements, pairs, mover, scores)
+    facts["learned"]["seconds"] = perf_counter() - started
+    model = Repair(mover, items.metric, None, None, facts)
+    if log is None:
+        return model
+    folds = Folds(len(judged.queries), partial(_folds, items.vectors, judged, chosen, is_unit, random_state))
+    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+    return with_correction(model, items, log, folds=folds, part="unseen", **options)
+
+
+def _facts(
+    items: IndexItems, judgements: Judgements, pairs: JudgedPairs, mover: MoveLabeled, scores: PenaltyScores
+) -> dict[str, Any]:
+    """Return what the model keeps of its data and of the choice of λ."""
     seen = items.ids[np.unique(pairs.item)].tolist()
     widths = f"from {mover.n_features_in_} columns to the {mover._width} of the queries"
-    facts = {
+    return {
         "data": items.about(),
         "learned": {
             "from": "pairs",
             "n": len(pairs.query),
-            "queries": len(judged.queries),
+            "queries": len(judgements.queries),
             "items with queries": len(seen),
-            "mover": f"W {widths}, λ = {chosen.value:.3g} scale",
+            "mover": f"W {widths}, λ = {GRID[scores.best].value:.3g} scale",
             "chosen by": scores.explain(),
             "tried": scores.tried_rows(),
-            "seconds": perf_counter() - started,
             "seen": seen if len(seen) <= SEEN else [],
             "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
             "pairs left out": judgements.left_out,
@@ -78,12 +99,6 @@ def learn_across_spaces(
             }
         ],
     }
-    model = Repair(mover, items.metric, None, None, facts)
-    if log is None:
-        return model
-    folds = Folds(len(judged.queries), partial(_folds, items.vectors, judged, chosen, is_unit, random_state))
-    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
-    return with_correction(model, items, log, folds=folds, part="unseen", **options)
 
 
 def _folds(
