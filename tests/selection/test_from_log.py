@@ -239,7 +239,7 @@ def test_a_column_that_changes_nothing_is_refused_before_anything_is_learned(tmp
         fitted(tmp_path, metric="cosine", column=True)
     np.save(tmp_path / "log.npy", 2 * np.load(tmp_path / "log.npy"))  # the items have length 1
     if width == 24:
-        with pytest.raises(StoreError, match="Leave out --column"):
+        with pytest.raises(StoreError, match="leave out --column"):
             fitted(tmp_path, metric="l2", column=True)
 
 

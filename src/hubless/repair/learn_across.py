@@ -13,7 +13,15 @@ import numpy as np
 from ..movers import MoveLabeled
 from ..movers.ridge import move
 from ..neighbors.knn import unit
-from ..selection.across_spaces import FOLDS, JudgedPairs, K, item_folds, score_penalties, unseen_items
+from ..selection.across_spaces import (
+    FOLDS,
+    JudgedPairs,
+    K,
+    PenaltyScores,
+    item_folds,
+    score_penalties,
+    unseen_items,
+)
 from ..selection.from_log import LogFold, fold_numbers
 from ..selection.grid import GRID
 from ..selection.pair_map import JudgedQueries
@@ -68,15 +76,7 @@ def learn_across_spaces(
             "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
             "pairs left out": judgements.left_out,
         },
-        "figures": [
-            {
-                "measure": f"nDCG@{K}, held out, chosen by it",
-                "part": "unseen",
-                "n": scores.scores.shape[1],
-                "before": None,
-                "after": float(scores.scores[scores.best].mean()),
-            }
-        ],
+        "figures": [_figure(scores)],
     }
     model = Repair(mover, items.metric, None, None, facts)
     if log is None:
@@ -84,6 +84,17 @@ def learn_across_spaces(
     folds = Folds(len(judged.queries), partial(_folds, items.vectors, judged, chosen, is_unit, random_state))
     options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
     return with_correction(model, items, log, folds=folds, part="unseen", **options)
+
+
+def _figure(scores: PenaltyScores) -> dict[str, Any]:
+    """Return the held-out nDCG of the choice; there is none before the move."""
+    return {
+        "measure": f"nDCG@{K}, held out, chosen by it",
+        "part": "unseen",
+        "n": scores.scores.shape[1],
+        "before": None,
+        "after": float(scores.scores[scores.best].mean()),
+    }
 
 
 def _folds(
