@@ -120,3 +120,12 @@ def test_exit_codes_of_the_program(tmp_path):
         for arguments in (["--version"], ["status", tmp_path / "no.npy"], ["status"])
     ]
     assert codes == [0, 1, 2]
+
+
+def test_a_model_that_cannot_be_written_is_refused_before_anything_is_learned(refused, shop, monkeypatch):
+    monkeypatch.setattr("hubless.repair.learn_index.fit_index", None)
+    (shop.folder / "notes.txt").write_text("mine")
+    for out in ("notes.txt", "notes.txt/model", "notes.txt/new/model"):
+        fitting = ("fit", *shop.source, "--labels", "category", "-o", shop.folder / out)
+        assert "notes.txt is a file" in refused(*fitting)
+    assert (shop.folder / "notes.txt").read_text() == "mine"

@@ -85,6 +85,36 @@ def test_copies_of_a_planted_object_are_held_back(metric):
     assert (fitted.bias(planted)[1] > 0).all()
 
 
+@pytest.mark.parametrize("copies", [11, 40])
+@pytest.mark.parametrize("metric", METRICS)
+def test_more_copies_than_answers_are_held_back_from_queries(metric, copies):
+    rng = np.random.default_rng(0)
+    objects, queries = rng.standard_normal((400, 48)), rng.standard_normal((600, 48)) + 0.7
+    objects, queries = (X / np.linalg.norm(X, axis=1, keepdims=True) for X in (objects, queries))
+    middle = queries[:400].mean(axis=0)
+    stored = np.vstack([objects, np.tile(middle / np.linalg.norm(middle), (copies, 1))])
+    correction = HoldHubs(metric=metric).fit(queries[:400], stored)
+
+    def share(Z):
+        """The share of the answers to new queries that are copies, by plain search."""
+        scores = [Z @ q - (metric != "ip") * 0.5 * (Z * Z).sum(axis=1) for q in queries[400:]]
+        return np.mean([np.argsort(-row, kind="stable")[:10] >= 400 for row in scores])
+
+    assert share(stored) > 0.9
+    assert share(correction.move(stored)) < 0.1
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_equal_objects_stay_equal(metric, value):
+    """Whether one is an answer is decided by rounding alone."""
+    queries = np.random.default_rng(1).standard_normal((200, 8)).astype(np.float32)
+    objects = np.full((200, 8), value, dtype=np.float32)
+    np.testing.assert_array_equal(
+        HoldHubs(metric=metric).fit(queries, objects).bias(objects)[1], np.zeros(200)
+    )
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_few_false_alarms_where_answers_are_random(metric):
     alarms = 0

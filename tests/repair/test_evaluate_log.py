@@ -70,6 +70,36 @@ def test_counts_are_those_of_loops(tmp_path, metric):
     assert found.hubness[1].skewness < found.hubness[0].skewness
 
 
+def test_queries_without_a_vector_are_ignored_and_counted(tmp_path):
+    items, _, store = shop(tmp_path, "cosine")
+    np.save(tmp_path / "log.npy", items.log)
+    model = fit_index(store, queries=tmp_path / "log.npy")
+    gaps = items.new.copy()
+    gaps[[0, 5]] = np.nan
+    np.save(tmp_path / "new.npy", gaps)
+    found = evaluate_log(model, store, tmp_path / "new.npy")
+    assert (
+        found.as_dict()["hubness"]
+        == evaluate_log(model, store, items.new[[*range(1, 5), *range(6, len(gaps))]]).as_dict()["hubness"]
+    )
+    assert found.notes == ["2 queries have no vector and were ignored."]
+    np.save(tmp_path / "new.npy", gaps[[0, 5]])
+    with pytest.raises(StoreError, match="has no query with a vector"):
+        evaluate_log(model, store, tmp_path / "new.npy")
+
+
+def test_items_of_another_width_are_refused_as_what_they_are(tmp_path):
+    items, _, store = shop(tmp_path, "cosine")
+    np.save(tmp_path / "log.npy", items.log)
+    model = fit_index(store, queries=tmp_path / "log.npy")
+    d = items.X.shape[1]
+    np.save(tmp_path / "narrow.npy", items.X[:, :5])
+    narrow = open_store(tmp_path / "narrow.npy", metric="cosine")
+    for queries in (items.new, items.new[:, :5]):
+        with pytest.raises(StoreError, match=f"has vectors of 5 columns, the model is for {d}"):
+            evaluate_log(model, narrow, queries)
+
+
 def test_one_more_column(tmp_path):
     items, _, store = shop(tmp_path, "l2")
     np.save(tmp_path / "log.npy", items.log)

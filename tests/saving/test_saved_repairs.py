@@ -99,7 +99,11 @@ def test_config_says_what_it_is(make, about, blobs, tmp_path):
             ValueError,
             r"Steer\(\) adds a column to stored vectors",
         ),
-        (lambda X, y: Repair(Stay().fit(X, y), "ip"), ValueError, "metric must be one of 'l2', 'cosine'"),
+        (
+            lambda X, y: Repair(Stay().fit(X, y), "hamming"),
+            ValueError,
+            "metric must be one of 'l2', 'cosine'",
+        ),
         (lambda X, y: Repair(Stay().fit(X, y), facts={1: 2}), TypeError, "facts must have texts as names"),
         (lambda X, y: Repair(Stay().fit(X, y), facts={"a": X}), TypeError, r"facts\['a'\] must be texts"),
         (
@@ -161,7 +165,8 @@ def test_arrays_of_another_repair_are_refused(change, message, tmp_path):
         (lambda c: c["model"].update(mover=5), "a model must have"),
         (lambda c: c["model"].pop("facts"), "a repair must have"),
         (lambda c: c["model"].update(run="rm"), "a repair must have"),
-        (lambda c: c["model"].update(metric="ip"), "metric must be one of"),
+        (lambda c: c["model"].update(metric="hamming"), "metric must be one of"),
+        (lambda c: c["model"].update(metric="ip"), "lose answers by inner product"),
         (lambda c: c["model"].update(facts=[]), "expected names and values"),
         (lambda c: c["model"]["mover"].update({"class": "Repair"}), "'Repair', which cannot be loaded"),
         (lambda c: c["model"]["mover"].update({"class": "LMNN"}), "the parameters of LMNN must have"),

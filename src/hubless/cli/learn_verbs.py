@@ -60,7 +60,9 @@ def _fit(options: VerbOptions) -> None:
         )
     from ..repair.learn_index import fit_index
     from ..saving import save
+    from ..saving.folder import check_replaceable
 
+    check_replaceable(options.out)
     scratch = options.scratch
     names = ("labels", "pairs", "mover", "column", "memory", "max_pairs", "skip_bad", "dask", "random_state")
     model = fit_index(

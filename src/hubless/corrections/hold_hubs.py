@@ -1,11 +1,11 @@
 """HoldHubs: objects that answer more questions than chance allows are held to the share of an average one."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, convert, namespace, to_numpy
+from ..arrays import Array, convert, namespace, take_rows, to_numpy
 from ..arrays.inputs import check_count, check_fraction
 from ..arrays.library import blocks, put
 from ..chance import hub_threshold
@@ -27,6 +27,20 @@ __all__ = ["HoldHubs"]
 # that ask the same in other words are nearer to each other.
 MIDDLE, APART = 0.5, 0.75
 ROWS = 512  # objects that are looked at together
+
+
+def with_copies(objects: Array, is_chosen: np.ndarray) -> np.ndarray:
+    """Return a mask of the chosen objects and all that are equal to one of them; bool (n,).
+
+    Of many copies, an exact search returns the first few alone.
+    """
+    firsts = to_numpy(objects[:, 0])
+    alike = np.flatnonzero(np.isin(firsts, firsts[is_chosen]))
+    rows = to_numpy(take_rows(objects, convert(alike, objects)))
+    copied = {row.tobytes() for row, chosen in zip(rows, is_chosen[alike], strict=True) if chosen}
+    is_copy = np.zeros_like(is_chosen)
+    is_copy[alike] = [row.tobytes() in copied for row in rows]
+    return is_copy
 
 
 class HoldHubs(Correction):
@@ -108,8 +122,8 @@ class HoldHubs(Correction):
             max(1.0, float(total * k / n)) for total in (weights.sum(), m)
         )
         self.thresholds_ = self._middles(objects, answers, np.full(found.shape, True), k)
-        is_held = self._hubs_among(objects, found[:, :k])
-        self.limits_ = self._middles(objects, answers, ~is_held[found], k)
+        is_held = with_copies(objects, self._hubs_among(objects, found[:, :k]))
+        self.limits_ = self._limits(objects, answers, is_held, k)
 
     def _most(self, n_queries: float, n_objects: int, k: int) -> float:
         """Return how many of so many queries an object may answer by chance."""
@@ -144,6 +158,25 @@ class HoldHubs(Correction):
             if not (most >= 0 and allowed >= 1):
                 raise ValueError(f"most_ and allowed_ are {most} and {allowed}; expected at least 0 and 1.")
 
+    def _limits(self, objects: Array, answers: Array, is_held: np.ndarray, k: int) -> Array:
+        """Return what parts the answers to each query from the rest, without the objects held back; (m,)."""
+        counted = ~is_held[to_numpy(answers)]
+        if (counted.sum(axis=1) > k).all() or is_held.all():
+            return self._middles(objects, answers, counted, k)
+        rest = take_rows(objects, convert(np.flatnonzero(~is_held), objects))
+        answers = answers_of(self.bank_, rest, min(k + 1, int(rest.shape[0])), self.metric)
+        return self._middles(rest, answers, np.full(answers.shape, True), k)
+
+    # t − ε: an object that is as similar as the k-th answer and the next is an answer, too
+    def _edges(self, precision: Any) -> Array:
+        """Return the similarity above which an object answers each query, whatever its rounding; (m,)."""
+        return self.thresholds_ - self._rounding(precision)
+
+    # 8 eps (|t| + spread), as similarities are sums of products of this size
+    def _rounding(self, precision: Any) -> Array:
+        xp = namespace(self.thresholds_)
+        return 8 * float(xp.finfo(precision).eps) * (xp.abs(self.thresholds_) + self.spread_)
+
     # the middle between the similarities of the k-th answer and the next
     def _middles(self, objects: Array, answers: Array, counted: np.ndarray, k: int) -> Array:
         """Return what parts the answers to each query from the rest, by those that are counted; (m,)."""
@@ -164,7 +197,7 @@ class HoldHubs(Correction):
         return xp.vecdot(queries, Z, axis=-1)
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
-        xp, t = namespace(Z), namespace(Z).astype(self.thresholds_, Z.dtype)
+        xp, t = namespace(Z), namespace(Z).astype(self._edges(Z.dtype), Z.dtype)
         w = xp.astype(self.weights_, Z.dtype)
 
         def counted(S: Array) -> Array:
@@ -187,9 +220,9 @@ class HoldHubs(Correction):
         for part in blocks(int(rows.shape[0]), ROWS):
             near = xp.take(Z, rows[part], axis=0)
             S = similarities(near, self.bank_, self.metric)
-            held = hold_back(S, self.limits_, weights, allowed)
+            held = hold_back(S, self.limits_ + self._rounding(S.dtype), weights, allowed)
             if of_middle:
-                is_answer = xp.astype(self.thresholds_, S.dtype)[None, :] < S
+                is_answer = xp.astype(self._edges(S.dtype), S.dtype)[None, :] < S
                 held = xp.where(self._are_middle(near, is_answer), held, 0.0)
             bias = put(bias, rows[part], convert(held, bias))
         return bias

@@ -17,6 +17,7 @@ from .index_items import (
     as_repair,
     as_store,
     as_texts,
+    check_dimension,
     has_label,
     items_for,
     read_items,
@@ -152,6 +153,7 @@ def before_and_after(
     model: Repair, items: IndexItems, queries: np.ndarray
 ) -> tuple[BeforeAfter, BeforeAfter]:
     """Return items and queries as they are compared; for a model between spaces, twice as after the move."""
+    check_dimension(model, items.vectors.shape[1], items.name)
     queries = items.comparable(queries, model)
     moved, asked = items.moved(model), model.as_queries(queries)
     if model.is_between_spaces:

@@ -1,5 +1,6 @@
 """What a model changes for queries whose answers are not known: hubs beside chance, and whom they capture."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ import numpy as np
 from ..chance import Chance, measure_chance
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
-from ..stores.store import StoreError
+from ..stores.store import Store, StoreError
 from ..support.text import printable
 from .evaluate import before_and_after
-from .index_items import Model, Source, as_repair, as_store, items_for, read_queries, text_column
+from .index_items import Model, Source, as_repair, as_store, items_for, text_column
+from .learn_from_log import read_log
 
 LISTED = 10  # items whose answers changed the most
 WIDTH = 60  # letters of a text that are shown
@@ -84,7 +86,7 @@ def evaluate_log(
             f"items have {repair.dimension} columns and queries {repair.query_width}: there is nothing to "
             "compare before the move. Give queries whose answers are known: --pairs."
         )
-    shown, asked = text_column(store, text), read_queries(queries).vectors
+    shown, (asked, missing) = text_column(store, text), _asked(queries)
     items = items_for(repair, store, [*repair.columns], progress=progress)
     stored, compared = before_and_after(repair, items, asked)
     k = min(k, len(items.ids))
@@ -98,7 +100,18 @@ def evaluate_log(
         changed = [{**item, "text": value} for item, value in zip(changed, texts, strict=True)]
     chance = measure_chance(before.n_queries, before.n_objects, before.k)
     notes = [] if repair.query_note is None else [repair.query_note]
+    notes += [f"{missing:,} queries have no vector and were ignored."] if missing else []
     return LogEvaluation((before, after), chance, changed, float(same), notes)
+
+
+def _asked(queries: Any) -> tuple[np.ndarray, int]:
+    """Return the vectors of queries, (m, d), and how many rows have none."""
+    if not isinstance(queries, str | os.PathLike | Store):
+        return np.asarray(queries), 0
+    vectors, missing = read_log(as_store(queries))
+    if not len(vectors):
+        raise StoreError(f"{as_store(queries).name} has no query with a vector.")
+    return vectors, missing
 
 
 def _changed(before: Hubness, after: Hubness, ids: np.ndarray) -> list[dict[str, Any]]:

@@ -89,15 +89,18 @@ def _facts(
             "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
             "pairs left out": judgements.left_out,
         },
-        "figures": [
-            {
-                "measure": f"nDCG@{K}, held out, chosen by it",
-                "part": "unseen",
-                "n": scores.scores.shape[1],
-                "before": None,
-                "after": float(scores.scores[scores.best].mean()),
-            }
-        ],
+        "figures": [_figure(scores)],
+    }
+
+
+def _figure(scores: PenaltyScores) -> dict[str, Any]:
+    """Return the held-out nDCG of the choice; there is none before the move."""
+    return {
+        "measure": f"nDCG@{K}, held out, chosen by it",
+        "part": "unseen",
+        "n": scores.scores.shape[1],
+        "before": None,
+        "after": float(scores.scores[scores.best].mean()),
     }
 
 

@@ -294,16 +294,18 @@ def _why(name: str, scores: CorrectionScores | None, measured: Measured | None, 
     n_changed = int(measured.changed.sum())
     if not n_changed:
         return "No item answers more questions of the log than chance allows: there is nothing to correct."
+    held = "Held back" if name != NONE else "If held back"
     hubs = (
-        f"{n_changed:,} of {len(measured.changed):,} items answer more questions of the log than chance "
-        f"allows. Held back: N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f} on "
-        f"{n_held:,} held-out queries, the busiest item {before.largest_occurrence:,} → "
-        f"{after.largest_occurrence:,} answers."
+        f"{n_changed:,} of {len(measured.changed):,} items {'answers' if n_changed == 1 else 'answer'} more "
+        f"questions of the log than chance allows. {held}: N{before.k} skewness {before.skewness:.2f} → "
+        f"{after.skewness:.2f} on {n_held:,} held-out queries, the busiest item "
+        f"{before.largest_occurrence:,} → {after.largest_occurrence:,} answers."
     )
     if name == NONE and _share_held(measured) < MATTERS:
-        return f"{hubs} They are {_share_held(measured):.1%} of all answers: not worth a new index."
+        share = f"{_share_held(measured):.1%} of all answers today"
+        return f"{hubs} {'It is' if n_changed == 1 else 'They are'} {share}: not worth a new index."
     if name == NONE:
-        return f"{hubs} Holding them back leaves held-out queries no fewer hubs, so nothing is changed."
+        return f"{hubs} That is no improvement, so nothing is changed."
     return (
         f"{hubs} Whether answers are better was not measured: that takes queries whose answers are known "
         "(--pairs; 50 are enough)."

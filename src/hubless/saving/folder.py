@@ -66,7 +66,7 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     config, arrays = _describe(model)
     rows = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # safetensors needs that
     _check_loadable(_text(config, "0" * 64), rows)
-    _check_replaceable(folder)
+    check_replaceable(folder)
     with new_folder(folder, replace=True) as part:
         (part / CARD).write_text(card(model), encoding="utf-8")
         try:
@@ -202,8 +202,12 @@ def _read_arrays(folder: Path, digests: Any, max_bytes: int) -> dict[str, np.nda
     return safetensors.numpy.load(content)
 
 
-def _check_replaceable(folder: Path) -> None:
-    """Refuse to replace anything but a saved model."""
+def check_replaceable(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that `save` could not write: in a file, or one with anything but a saved model."""
+    folder = Path(folder).expanduser().resolve()
+    parent = next(parent for parent in folder.parents if parent.exists())
+    if not parent.is_dir():
+        raise NotADirectoryError(f"{parent} is a file: {folder} cannot be written in it. Give a new folder.")
     held = sorted(os.listdir(folder)) if folder.is_dir() else []
     if (held and not _is_model(folder, held)) or (folder.exists() and not folder.is_dir()):
         what = f"a folder with {', '.join(held[:5])}" if held else "a file"
