@@ -79,8 +79,7 @@ def reading(cases: Cases) -> list[str]:
         f"{called:,} of them were called suspicious.",
         f"Most false alarms on clean data: {rates[highest]:.1%} of the hubs ({highest}).",
         f"Most captured queries that are left by holding back: {mean(attacks[left], 'captured held'):.1%} "
-        f"({left}). The copies of an item fill the answers of its queries, which then count as one question "
-        "where they have something in common; the doctor finds them, and counts exact duplicates.",
+        f"({left}).",
         f"Fewest found: {missed[worst]:.0%} ({worst}), which capture "
         f"{mean(attacks[worst], 'captured'):.1%} of the test queries. An item that keeps much of a real "
         "document, or that answers few queries, is hard to tell from a natural one.",
