@@ -88,6 +88,20 @@ def test_scores_are_those_of_loops(rng, metric, monkeypatch):
         np.testing.assert_allclose(found.scores[name], wanted, atol=1e-9)
 
 
+def test_judged_items_are_kept_where_they_are_more_than_the_sample(rng, monkeypatch):
+    folds = folds_of(rng, False)
+    monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
+    monkeypatch.setattr(from_log, "POOL", 1)
+    found, wanted = score_corrections(folds, 2, "ip"), []
+    for items, judged, _ in folds:
+        rows = sorted({item for relevant in judged.relevant for item in relevant})
+        assert 1 < len(rows) < len(items)
+        for query, relevant in zip(*judged, strict=True):
+            kept = {rows.index(item): worth for item, worth in relevant.items()}
+            wanted.append(one_ndcg(scores_of(query, items[rows], "ip"), kept))
+    np.testing.assert_allclose(found.none, wanted, atol=1e-9)
+
+
 def test_corrections_learn_from_the_log_of_their_fold_alone(rng, monkeypatch):
     """A log that changes in one fold changes the scores of that fold alone."""
     monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
