@@ -108,7 +108,8 @@ class CorrectionScores:
         gain, error = self.ahead(chosen)
         return (
             f"nDCG@{K} {self.none.mean():.3f} → {self.scores[chosen].mean():.3f} on {n} judged queries "
-            f"({gain:+.3f} ± {1.96 * error:.3f}); the best of {len(self.scores)} corrections."
+            f"({gain:+.3f} ± {1.96 * error:.3f}); the best of the {len(self.beyond_chance)} of "
+            f"{len(self.scores)} corrections that are ahead of none by more than chance."
         )
 
 
