@@ -107,7 +107,7 @@ def test_where_nothing_is_corrected_it_says_so(run, words, refused, tmp_path):
     assert fitted["learned"]["correction"] == "no correction"
     said = words("fit", *arguments)
     assert "there is nothing to correct" in said or "not worth a new index" in said
-    assert "keep the index as it is" in said
+    assert "\nKeep the index as it is" in said
     assert "moves nothing" in refused("apply", tmp_path / "model", tmp_path / "items.npy", "-o", "moved.npy")
 
 

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
+from hubless.corrections.correction import distinct
 from hubless.neighbors.knn import exhaustive
+from hubless.repair.doctor import diagnose
 from hubless.repair.planted import (
     apartness,
     captured,
     compared_queries,
-    distinct,
     find_hubs,
     find_planted,
     judge_hubs,
     robust_scores,
 )
+from hubless.stores.store import StoreError
 from tests import reference
 from tests.cli.shops import unit
 
@@ -184,3 +186,16 @@ def test_an_attacker_who_knows_the_whole_log_is_found_and_clean_documents_are_no
     X, planted = plant(documents, claims, 10)
     assert set(find_planted(X, claims, "cosine")) == planted
     assert len(find_planted(documents, claims, "cosine")) == 0
+
+
+def test_queries_without_a_vector_are_left_out_of_a_diagnosis(library, tmp_path):
+    X, queries = library[:2]
+    gaps = np.concatenate([queries, queries[:2], queries[:3]])
+    gaps[-3:, 0] = np.nan, np.inf, np.nan
+    for name, rows in (("items", X), ("log", gaps), ("nothing", gaps[-3:])):
+        np.save(tmp_path / f"{name}.npy", rows)
+    found = diagnose(tmp_path / "items.npy", queries=tmp_path / "log.npy")
+    assert ", by 300 queries, without 2 that repeat another and 3 that have no vector" in found.measured
+    assert found.hubness == diagnose(tmp_path / "items.npy", queries=queries).hubness
+    with pytest.raises(StoreError, match="has no query with a vector"):
+        diagnose(tmp_path / "items.npy", queries=tmp_path / "nothing.npy")

@@ -88,6 +88,20 @@ def test_scores_are_those_of_loops(rng, metric, monkeypatch):
         np.testing.assert_allclose(found.scores[name], wanted, atol=1e-9)
 
 
+def test_judged_items_are_kept_where_they_are_more_than_the_sample(rng, monkeypatch):
+    folds = folds_of(rng, False)
+    monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
+    monkeypatch.setattr(from_log, "POOL", 1)
+    found, wanted = score_corrections(folds, 2, "ip"), []
+    for items, judged, _ in folds:
+        rows = sorted({item for relevant in judged.relevant for item in relevant})
+        assert 1 < len(rows) < len(items)
+        for query, relevant in zip(*judged, strict=True):
+            kept = {rows.index(item): worth for item, worth in relevant.items()}
+            wanted.append(one_ndcg(scores_of(query, items[rows], "ip"), kept))
+    np.testing.assert_allclose(found.none, wanted, atol=1e-9)
+
+
 def test_corrections_learn_from_the_log_of_their_fold_alone(rng, monkeypatch):
     """A log that changes in one fold changes the scores of that fold alone."""
     monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
@@ -132,6 +146,15 @@ class TestRule:
         none = np.random.default_rng(0).uniform(0.3, 1, size=100)
         assert CorrectionScores(none, {"worse": none - 0.2}).best() == NONE
 
+    def test_a_higher_score_by_chance_is_not_passed_over_in_silence(self):
+        rng = np.random.default_rng(1)
+        none = np.full(60, 0.5)
+        wild = rng.permutation(np.repeat([-1.0, 1.0], 30)) + 0.1
+        scores = CorrectionScores(none, {"sure": none + rng.uniform(0.04, 0.06, 60), "wild": none + wild})
+        assert scores.scores["wild"].mean() > scores.scores["sure"].mean()
+        assert scores.best() == "sure"
+        assert "the best of the 1 of 2 corrections that are ahead of none" in scores.explain("sure")
+
     def test_words_and_rows_give_the_figures(self):
         rng = np.random.default_rng(1)
         none = rng.uniform(size=60)
@@ -141,7 +164,10 @@ class TestRule:
         error = 1.96 * differences.std(ddof=1) / np.sqrt(60)
         said = scores.explain("good")
         assert f"nDCG@10 {none.mean():.3f} → {scores.scores['good'].mean():.3f} on 60 judged queries" in said
-        assert f"({differences.mean():+.3f} ± {error:.3f}); the best of 2 corrections." in said
+        assert (
+            f"({differences.mean():+.3f} ± {error:.3f}); the best of the 1 of 2 corrections that are ahead"
+            in said
+        )
         rows = scores.tried_rows("good")
         assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
         assert [row["chosen"] for row in rows] == [True, False, False]
@@ -253,7 +279,9 @@ def test_a_correction_that_helps_is_chosen_by_few_judged_queries(tmp_path, optio
     learned = model.facts["learned"]
     assert learned["from"] == "pairs"
     assert learned["correction"] == name_of(model.correction)
-    assert learned["correction chosen by"].endswith("the best of 12 corrections.")
+    assert learned["correction chosen by"].endswith(
+        " of 12 corrections that are ahead of none by more than chance."
+    )
     (chosen,) = [row for row in learned["corrections tried"] if row["chosen"]]
     assert len(learned["corrections tried"]) == 13
     assert chosen["score"] == max(row["score"] for row in learned["corrections tried"] if not row["why_not"])

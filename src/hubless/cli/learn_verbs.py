@@ -87,7 +87,8 @@ def _fit_words(options: VerbOptions, learned: dict[str, Any], model: Any) -> lis
         count = f"{learned['pairs left out']:,} pairs were ignored"
         lines.append(f"{count}: their query or item is unknown, or has no vector.")
     if model.moves_nothing:
-        return [*lines, "Moving does not help measurably here: keep the index as it is."]
+        measured = "Moving does not help measurably here: keep the index as it is."
+        return [*lines, "Keep the index as it is." if learned["from"] == "log" else measured]
     from ..repair.index_items import moved_name
 
     folder, target = shlex.quote(options.out), shlex.quote(moved_name(options.source))

@@ -243,21 +243,14 @@ def sample_rows(X: Array, most: int) -> Array:
 
 def distinct_rows(X: Array, most: int) -> Array:
     """Return the different rows of X in the order of their first; of more than `most`, a random sample."""
-    if not _may_repeat(X):
-        return sample_rows(X, most)
-    host = np.ascontiguousarray(to_numpy(X))
-    rows = host.view(np.dtype((np.void, host.dtype.itemsize * host.shape[1])))[:, 0]
-    first = np.sort(np.unique(rows, return_index=True)[1])
-    if len(first) < len(host):
+    first = distinct(to_numpy(X))
+    if len(first) < X.shape[0]:
         X = namespace(X).take(X, convert(first, X), axis=0)
     return sample_rows(X, most)
 
 
-def _may_repeat(X: Array) -> bool:
-    """Return whether two rows may be equal: products with a random direction nearly are, on any device."""
-    xp = namespace(X)
-    direction = convert(np.random.default_rng(0).standard_normal(int(X.shape[1])), X)
-    keys = xp.sort(xp.astype(X, xp.float64) @ xp.astype(direction, xp.float64))
-    if X.shape[0] < 2:
-        return False
-    return float(xp.min(keys[1:] - keys[:-1])) <= 1e-9 * float(xp.max(xp.abs(keys)))
+def distinct(X: np.ndarray) -> np.ndarray:
+    """Return the first row of every group of equal rows, by their bits; row numbers, in order."""
+    X = np.ascontiguousarray(X)
+    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))[:, 0]
+    return np.sort(np.unique(rows, return_index=True)[1])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..corrections.correction import distinct
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
@@ -14,7 +15,7 @@ from ..support.text import printable
 from .advice import PLANTED, advise
 from .index_items import Source, as_store, read_queries, read_rows, text_column
 from .named_hubs import LISTED, column_of_queries, hub_lines, name_hubs, with_texts
-from .planted import JudgedHubs, distinct, find_hubs, judge_hubs
+from .planted import JudgedHubs, find_hubs, judge_hubs
 
 SAMPLE = 20_000  # items among which hubs are counted; of more, a random sample
 
@@ -151,7 +152,10 @@ def _read_log(queries: Any, text: str | None) -> Batch:
         return read_queries(queries)
     store = as_store(queries)
     column = column_of_queries(store, text)
-    return read_queries(store, [] if column is None else [column])
+    batch = read_rows(store, [] if column is None else [column])
+    if not np.isfinite(batch.vectors).all(axis=1).any():
+        raise StoreError(f"{store.name} has no query with a vector.")
+    return batch
 
 
 class Found(NamedTuple):
@@ -178,12 +182,15 @@ def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int
         measured += ", each used as a query"
         judged = find_hubs(neighbors, len(X), are_queries=True)
     else:
+        usable = np.isfinite(log.vectors).all(axis=1)
+        missing, log = int((~usable).sum()), log.take(usable)
         different = distinct(log.vectors)
         repeated = len(log.vectors) - len(different)
         log = log if not repeated else log.take(np.isin(np.arange(len(log.vectors)), different))
         neighbors = exhaustive(log.vectors, X, k, metric)
-        again = f", without {repeated:,} that repeat another" if repeated else ""
-        measured += f", by {len(different):,} queries{again}"
+        left_out = {"repeat another": repeated, "have no vector": missing}
+        again = " and ".join(f"{count:,} that {what}" for what, count in left_out.items() if count)
+        measured += f", by {len(different):,} queries" + (f", without {again}" if again else "")
         judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
         measured += ", too few to tell natural hubs from planted ones" if judged.suspicious is None else ""
     hubs = name_hubs(judged, ids, neighbors, log)

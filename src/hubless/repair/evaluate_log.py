@@ -17,6 +17,11 @@ from .index_items import Model, Source, as_repair, as_store, items_for, text_col
 from .learn_from_log import read_log
 
 LISTED = 10  # items whose answers changed the most
+NO_CHANGE = "No answer changed."
+CHANGED = (
+    "of the answers changed. Whether they are better takes queries whose answers are known: --pairs or "
+    "--labels."
+)
 WIDTH = 60  # letters of a text that are shown
 
 
@@ -43,8 +48,7 @@ class LogEvaluation:
             _row("N_k skewness", [part.skewness for part in parts], ".2f"),
             _row("answers with the busiest item", [part.largest_occurrence for part in parts], ","),
             _row("never returned", [part.antihub_share for part in parts], ".1%"),
-            f"{1 - self.same_answers:.1%} of the answers changed. Whether they are better takes queries "
-            "whose answers are known: --pairs or --labels.",
+            NO_CHANGE if self.same_answers == 1 else f"{1 - self.same_answers:.1%} {CHANGED}",
         ]
         if self.changed:
             lines.append("items whose number of answers changed the most:")

@@ -123,12 +123,20 @@ def read_items(
     return whole if has_vector.all() else replace(whole.take(has_vector), missing=int((~has_vector).sum()))
 
 
+def read_items_to_correct(
+    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False
+) -> IndexItems:
+    """Read the items of an index; inner products of vectors of any length can be corrected, too."""
+    items = read_items(store, columns, progress=progress, may_harm=True)
+    return replace(items, metric="ip") if items.search_metric == "ip" else items
+
+
 def items_for(
     model: Repair, store: Store, columns: Sequence[str] = (), *, progress: bool | None = False
 ) -> IndexItems:
     """Read all items of a store for a model; one for inner products takes vectors of any length."""
-    items = read_items(store, columns, progress=progress, may_harm=model.metric == "ip")
-    return replace(items, metric="ip") if items.search_metric == "ip" else items
+    read = read_items_to_correct if model.metric == "ip" else read_items
+    return read(store, columns, progress=progress)
 
 
 def read_rows(

@@ -28,7 +28,7 @@ from ..selection.from_log import (
 )
 from ..selection.from_pairs import K
 from ..stores.store import Store, StoreError
-from .index_items import IndexItems, are_unit, read_items
+from .index_items import IndexItems, are_unit
 from .repair import Repair
 
 LEAST = 50  # different queries of a log that something is learned from
@@ -72,12 +72,6 @@ def read_log(store: Store, d: int | None = None) -> tuple[np.ndarray, int]:
         )
     usable = np.isfinite(vectors).all(axis=1)
     return vectors[usable], int((~usable).sum())
-
-
-def read_items_to_correct(store: Store, progress: bool | None = False) -> IndexItems:
-    """Read the items of an index; inner products of vectors of any length can be corrected, too."""
-    items = read_items(store, progress=progress, may_harm=True)
-    return replace(items, metric="ip") if items.search_metric == "ip" else items
 
 
 def learn_from_log(

@@ -28,10 +28,19 @@ from ..outofcore.sources import StoreObjects, check_scratch, facts_of
 from ..outofcore.survey import Survey, survey
 from ..selection.candidates import name
 from ..stores.store import Facts, Store, StoreError
-from .index_items import IndexItems, Source, as_store, check_original, fingerprint_of, read_items, space_of
+from .index_items import (
+    IndexItems,
+    Source,
+    as_store,
+    check_original,
+    fingerprint_of,
+    read_items,
+    read_items_to_correct,
+    space_of,
+)
 from .judgements import match_judgements
 from .learn_across import learn_across_spaces
-from .learn_from_log import check_column, check_length, learn_from_log, read_items_to_correct, read_log
+from .learn_from_log import check_column, check_length, learn_from_log, read_log
 from .learn_in_memory import learn_from_labels, learn_from_pairs
 from .repair import Repair
 
@@ -145,7 +154,7 @@ def _fit_queries(
     if pairs is None:
         log, missing = read_log(queries, d)
         check_length(len(log))
-        model = learn_from_log(read_items_to_correct(store, progress), log, **options)
+        model = learn_from_log(read_items_to_correct(store, progress=progress), log, **options)
     else:
         log, missing = read_log(queries)
         items = read_items(store, progress=progress)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays.library import blocks
 from ..chance import Chance, measure_chance
+from ..corrections.correction import distinct
 from ..hubness import k_occurrence
 from ..neighbors import nearest
 from ..neighbors.knn import exhaustive, unit
@@ -87,14 +88,6 @@ def compared_queries(occurrence: np.ndarray, n_queries: int) -> np.ndarray:
     """Return with how many of its nearest queries each hub is compared; int (h,)."""
     most = min(WIDEST, max(NARROWEST, n_queries // 4))
     return 2 ** np.floor(np.log2(np.clip(occurrence, NARROWEST, most))).astype(np.int64)
-
-
-def distinct(queries: np.ndarray) -> np.ndarray:
-    """Return the first row of every group of equal queries; row numbers, in order."""
-    first: dict[bytes, int] = {}
-    for place, row in enumerate(queries):
-        first.setdefault(row.tobytes(), place)
-    return np.array(list(first.values()), dtype=np.int64)
 
 
 # N_k(i) ≥ t, with t of `hub_threshold`; an object that is no answer to itself has n − 1 queries and rivals

@@ -32,7 +32,7 @@ from ..corrections.correction import answers_of
 from ..retrieval import gains, ndcg
 from ..support.progress import progress_bar
 from .folds import mean_and_error, tried_row
-from .from_pairs import CHANCE, K, ratios_and_bar
+from .from_pairs import CHANCE, K, pool, ratios_and_bar
 from .pair_map import JudgedQueries
 
 CANDIDATES: tuple[Correction, ...] = (
@@ -108,7 +108,8 @@ class CorrectionScores:
         gain, error = self.ahead(chosen)
         return (
             f"nDCG@{K} {self.none.mean():.3f} → {self.scores[chosen].mean():.3f} on {n} judged queries "
-            f"({gain:+.3f} ± {1.96 * error:.3f}); the best of {len(self.scores)} corrections."
+            f"({gain:+.3f} ± {1.96 * error:.3f}); the best of the {len(self.beyond_chance)} of "
+            f"{len(self.scores)} corrections that are ahead of none by more than chance."
         )
 
 
@@ -162,11 +163,10 @@ def score_corrections(
     parts: dict[str, list[np.ndarray]] = {NONE: []}
     with progress_bar(progress, n_folds * (len(candidates) + 1), unit=" tried", desc="correct") as bar:
         for fold in folds:
-            items, relevant = _pool(fold.items, fold.judged.relevant, rng)
+            items, (queries, relevant) = pool(fold.items, fold.judged, rng, POOL)
             log = fold.log[rng.permutation(len(fold.log))[:BANK]]
             for correction in (None, *candidates):
                 stored = items if correction is None else correction.fit(log, items).move(items)
-                queries = fold.judged.queries
                 asked = np.pad(queries, ((0, 0), (0, stored.shape[1] - queries.shape[1])))
                 indices = answers_of(asked, stored, min(K, len(stored)), metric)
                 name = NONE if correction is None else name_of(correction)
@@ -174,14 +174,3 @@ def score_corrections(
                 bar.update()
     scores = {name: np.concatenate(values) for name, values in parts.items()}
     return CorrectionScores(scores.pop(NONE), scores)
-
-
-def _pool(items: np.ndarray, relevant: Any, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-    """Return all items, or of many those that are judged and others at random, with their new row numbers."""
-    if len(items) <= POOL:
-        return items, relevant
-    needed = np.array([*{item: None for worth in relevant for item in worth}], dtype=np.int64)
-    others = np.setdiff1d(np.arange(len(items)), needed)
-    chosen = np.sort(np.concatenate([needed, rng.choice(others, POOL - len(needed), replace=False)]))
-    places = dict(zip(chosen.tolist(), range(len(chosen)), strict=True))
-    return items[chosen], [{places[item]: gain for item, gain in worth.items()} for worth in relevant]

@@ -102,7 +102,7 @@ def score_held_out(
     if n < 2 * n_folds:
         raise ValueError(f"{n} judged queries are too few to choose by: give {2 * n_folds} or more.")
     rng = np.random.default_rng(random_state)
-    vectors, judged = _pool(vectors, judged, rng)
+    vectors, judged = pool(vectors, judged, rng, POOL)
     repeats = min(REPEATS, -(-ANSWERS // n))
     scores: dict[Any, np.ndarray] = {}
     seen = np.empty((repeats, n), dtype=bool)
@@ -188,18 +188,18 @@ def surface(scores: HeldOutScores, chosen: PairSetting) -> dict[str, Any]:
     }
 
 
-def _pool(
-    vectors: np.ndarray, judged: JudgedQueries, rng: np.random.Generator
+def pool(
+    vectors: np.ndarray, judged: JudgedQueries, rng: np.random.Generator, most: int
 ) -> tuple[np.ndarray, JudgedQueries]:
-    """Return all items, or of many those that are judged and others at random, with their new row numbers."""
+    """Return all items, or of more than `most` those that are judged and others at random, newly numbered."""
     n = len(vectors)
-    if n <= POOL:
+    if n <= most:
         return vectors, judged
     needed = np.array([*{item: None for relevant in judged.relevant for item in relevant}], dtype=np.int64)
     others = np.setdiff1d(np.arange(n), needed)
     mask = np.zeros(n, dtype=bool)
     mask[needed] = True
-    mask[rng.choice(others, max(POOL - len(needed), 0), replace=False)] = True
+    mask[rng.choice(others, max(most - len(needed), 0), replace=False)] = True
     places = np.cumsum(mask) - 1
     relevant = [{int(places[item]): worth for item, worth in items.items()} for items in judged.relevant]
     return vectors[mask], JudgedQueries(judged.queries, relevant)
