@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from hubless.movers import MoveLabeled
-from hubless.repair.evaluate_log import evaluate_log
 from hubless.repair.learn_index import fit_index
+from hubless.repair.log_evaluation import evaluate_log
 from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError

@@ -39,7 +39,7 @@ def _evaluate(options: VerbOptions) -> None:
     if options.parquet is not None:
         raise ValueError("--parquet is a part of the page: give --report FILE too.")
     if options.labels is None and options.pairs is None:
-        from ..repair.evaluate_log import evaluate_log
+        from ..repair.log_evaluation import evaluate_log
 
         stores = {"source": options.open_source(), "queries": options.open_queries()}
         options.show(evaluate_log(options.model, **stores, k=options.k or 10, progress=None))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .apply import rollback_index as rollback_index
     from .doctor import diagnose as diagnose
     from .evaluate import evaluate_index as evaluate_index
-    from .evaluate_log import evaluate_log as evaluate_log
     from .item_steps import ItemSteps as ItemSteps
     from .learn_index import fit_index as fit_index
+    from .log_evaluation import evaluate_log as evaluate_log
     from .planted import captured as captured
     from .planted import find_planted as find_planted
     from .predict import predict_index as predict_index
@@ -33,7 +33,7 @@ _HOMES = {
     "captured": "planted",
     "diagnose": "doctor",
     "evaluate_index": "evaluate",
-    "evaluate_log": "evaluate_log",
+    "evaluate_log": "log_evaluation",
     "find_planted": "planted",
     "fit_index": "learn_index",
     "index_status": "apply",
