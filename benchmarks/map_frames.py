@@ -76,7 +76,7 @@ def large_report(n: int = 50_000) -> Report:
     )
     figures = [measure_change("accuracy", "all", *(answered.astype(float) for answered in correct))]
     fixed, broken = (correct.after & ~correct.before).sum(), (correct.before & ~correct.after).sum()
-    hubness = (measure_hubness(near.before, n), measure_hubness(near.after, n))
+    hubness = BeforeAfter(measure_hubness(near.before, n), measure_hubness(near.after, n))
     evaluation = Evaluation(
         figures, int(fixed), int(broken), "the class of the nearest", hubness, [], answers
     )

@@ -379,4 +379,4 @@ def test_a_mutation_is_noticed(tmp_path, capsys):
     assert main(["mutations", "--quick", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "an origin is shifted the wrong way: noticed by fast\n"
     (row,) = record.read(tmp_path)["mutations"]["cases"]["core"]["rows"]
-    assert row["fast"]["failed"].startswith("tests/core/test_moments.py")
+    assert row["fast"]["failed"].startswith("tests/core/")  # of two workers, either may notice first

@@ -64,7 +64,7 @@ def folds_of(rng, is_unit, n=60, m=40, d=5):
 def test_scores_are_those_of_loops(rng, metric, monkeypatch):
     """With a column, by the formulas; without, by the vectors that a correction writes."""
     corrections = [MeanQuery(0.5), NNN(0.5, 3)]
-    monkeypatch.setattr(from_log, "CANDIDATES", tuple(corrections))
+    monkeypatch.setattr(from_log, "all_candidates", lambda: tuple(corrections))
     folds = folds_of(rng, metric == "cosine")
     column = metric == "l2"
     found = score_corrections(folds, 2, metric, column=column)
@@ -90,7 +90,7 @@ def test_scores_are_those_of_loops(rng, metric, monkeypatch):
 
 def test_judged_items_are_kept_where_they_are_more_than_the_sample(rng, monkeypatch):
     folds = folds_of(rng, False)
-    monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
+    monkeypatch.setattr(from_log, "all_candidates", lambda: (MeanQuery(1.0),))
     monkeypatch.setattr(from_log, "POOL", 1)
     found, wanted = score_corrections(folds, 2, "ip"), []
     for items, judged, _ in folds:
@@ -104,7 +104,7 @@ def test_judged_items_are_kept_where_they_are_more_than_the_sample(rng, monkeypa
 
 def test_corrections_learn_from_the_log_of_their_fold_alone(rng, monkeypatch):
     """A log that changes in one fold changes the scores of that fold alone."""
-    monkeypatch.setattr(from_log, "CANDIDATES", (MeanQuery(1.0),))
+    monkeypatch.setattr(from_log, "all_candidates", lambda: (MeanQuery(1.0),))
     folds = folds_of(rng, False)
     other = [folds[0], folds[1]._replace(log=rng.normal(size=(40, 5)) - 3)]
     (first,), (then,) = ([*score_corrections(f, 2, "ip").scores.values()] for f in (folds, other))

@@ -35,20 +35,6 @@ from .folds import mean_and_error, tried_row
 from .from_pairs import CHANCE, K, pool, ratios_and_bar
 from .pair_map import JudgedQueries
 
-CANDIDATES: tuple[Correction, ...] = (
-    HoldHubs(),
-    NNN(0.25, 16),
-    NNN(0.5, 64),
-    CSLS(),
-    MeanQuery(0.25),
-    InvertedSoftmax(2.0, 0.5),
-    DualIS(2.0, 0.5),
-    Sinkhorn(3.0),
-    Sinkhorn(4.0),
-    Sinkhorn(4.0, 0.5),
-    LocalScaling(),
-    DisSimLocal(),
-)
 FOLDS = 5
 ANSWERS = 400  # of judged queries that a choice is based on; more take longer and change little
 LEAST_JUDGED = 20  # judged queries to choose by
@@ -113,9 +99,29 @@ class CorrectionScores:
         )
 
 
+def all_candidates() -> list[Correction]:
+    """Return the corrections that compete, each with a few settings at most."""
+    return [
+        HoldHubs(),
+        NNN(0.25, 16),
+        NNN(0.5, 64),
+        CSLS(),
+        MeanQuery(0.25),
+        InvertedSoftmax(2.0, 0.5),
+        DualIS(2.0, 0.5),
+        Sinkhorn(3.0),
+        Sinkhorn(4.0),
+        Sinkhorn(4.0, 0.5),
+        LocalScaling(),
+        DisSimLocal(),
+    ]
+
+
 def candidates_for(metric: str, column: bool) -> list[Correction]:
     """Return the corrections that compete, for an index that compares by this metric."""
-    usable = [correction for correction in CANDIDATES if not (correction._by_distance and metric == "ip")]
+    usable = [
+        correction for correction in all_candidates() if not (correction._by_distance and metric == "ip")
+    ]
     return [clone(correction).set_params(metric=metric, column=column) for correction in usable]
 
 
