@@ -75,11 +75,11 @@ def test_large_numbers_take_no_time_and_all_objects_are_no_chance():
     ("sizes", "words"),
     [((0, 5, 1), "n_queries must be a whole number"), ((5, 5, 6), "at most all 5 objects; got k=6")],
 )
-def test_senseless_sizes_are_refused(sizes, words):
+def test_impossible_sizes_are_refused(sizes, words):
     with pytest.raises(ValueError, match=words):
         measure_chance(*sizes)
 
 
-def test_senseless_rates_are_refused():
+def test_impossible_rates_are_refused():
     with pytest.raises(ValueError, match=r"above 0 and below 1; got 5"):
         measure_chance(5, 5, 1, false_alarms=5)

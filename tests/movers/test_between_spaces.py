@@ -1,5 +1,6 @@
 """MoveLabeled from pairs of two spaces: queries of 3 columns, objects of 5 (and the other way round)."""
 
+import array_api_strict as strict
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,7 +168,6 @@ def test_names_of_columns(rng):
 
 def test_what_is_refused(rng):
     queries, objects = pairs(rng, 20)
-    strict = pytest.importorskip("array_api_strict")
     mover = MoveLabeled(keep_moments=True).fit_pairs(queries, objects)
     square = MoveLabeled(keep_moments=True).fit_pairs(objects, objects)
     wide = MoveLabeled(keep_moments=True).fit_pairs(queries[:, :2], objects)

@@ -10,6 +10,7 @@ An object that comes later gets its correction from the same queries, which the 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import array_api_compat as compat
@@ -18,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..arrays.inputs import check_choice, check_count, check_matrix
+from ..arrays.inputs import check_choice, check_count, check_matrix, check_positive
 from ..arrays.library import blocks
 from ..movers.points import ROWS, squared_norms
 from ..neighbors.search import ignore_overflow, search
@@ -29,6 +30,7 @@ METRICS = ("l2", "cosine", "ip")
 BANK = 20_000  # queries that are learned from and kept; of more, a random sample
 SAMPLE = 20_000  # objects, at most, that what all share is learned from
 ANSWERS = 10  # of a query
+check_strength = partial(check_positive, or_zero=True)  # of what b is multiplied by
 ROUNDING = 1e-6  # of the length of a unit vector
 
 

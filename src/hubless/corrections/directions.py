@@ -34,16 +34,22 @@ class QueryDirections(NamedTuple):
     floor: float | None = None  # under L2, the least height that can be shown; None where b is mostly 0
 
 
-# u = v / mean(vᵀq) with v = (QᵀQ + δI)⁻¹ Qᵀ1, which minimises Σ (vᵀq − 1)² + δ‖v‖²
-def direction_of_one(queries: Array) -> Array:
-    """Return u, along which queries are near 1; (d,) in float64."""
+# v = (QᵀQ + δI)⁻¹ Qᵀ1, which minimises Σ (vᵀq − 1)² + δ‖v‖², δ in mean eigenvalues of QᵀQ
+def ridge_direction(queries: Array, ridge: float) -> Array:
+    """Return v, along which queries are alike, and the nearer to 1 the smaller the ridge; (d,) in float64."""
     xp = namespace(queries)
     Q = xp.astype(queries, xp.float64)
     G, d = Q.T @ Q, Q.shape[1]
     eye = xp.eye(d, dtype=Q.dtype, device=compat.device(Q))
-    ridge = RIDGE * float(xp.linalg.trace(G)) / d or 1.0  # all queries may be 0
-    v = solve_positive(G + ridge * eye, xp.sum(Q, axis=0)[:, None])[:, 0]
-    return v / max(float(xp.mean(Q @ v)), LEAST)
+    delta = ridge * float(xp.linalg.trace(G)) / d or 1.0  # all queries may be 0
+    return solve_positive(G + delta * eye, xp.sum(Q, axis=0)[:, None])[:, 0]
+
+
+# u = v / mean(vᵀq)
+def direction_of_one(queries: Array) -> Array:
+    """Return u, along which queries are near 1; (d,) in float64."""
+    xp, v = namespace(queries), ridge_direction(queries, RIDGE)
+    return v / max(float(xp.mean(xp.astype(queries, xp.float64) @ v)), LEAST)
 
 
 def find_directions(queries: Array, metric: str) -> QueryDirections:

@@ -1,21 +1,42 @@
 """Corrections by the logged queries near an object, or by all of them."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..arrays import Array, namespace
-from ..arrays.inputs import check_count, check_positive
+from ..arrays.inputs import check_count
 from ..neighbors.search import search
-from .correction import SAMPLE, Correction, sample_rows
+from .correction import SAMPLE, Correction, check_strength, sample_rows
 from .formulas import mean_of_largest, over_objects, spread_about_centroid
 
 __all__ = ["CSLS", "NNN", "DisSimLocal", "LocalScaling", "MeanQuery"]
 
-_strength = partial(check_positive, or_zero=True)
+
+class _NearestQueries:
+    """The parameters of corrections by the k logged queries nearest to an object."""
+
+    _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
+        "strength": check_strength,
+        "n_neighbors": check_count,
+    }
+
+    def __init__(
+        self,
+        strength: float = 0.5,
+        n_neighbors: int = 10,
+        *,
+        metric: str = "cosine",
+        column: bool = False,
+    ) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.column = column
 
 
 # b = α · mean{s(q, z) : q among the k queries nearest to z}
-class NNN(Correction):
+class NNN(_NearestQueries, Correction):
     """Nearest neighbour normalisation: subtract the mean similarity to the nearest logged queries.
 
     Of Chowdhury et al., "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP 2024).
@@ -50,8 +71,6 @@ class NNN(Correction):
     (2, 2)
     """
 
-    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
-
     def __init__(
         self,
         strength: float = 0.25,
@@ -60,10 +79,7 @@ class NNN(Correction):
         metric: str = "cosine",
         column: bool = False,
     ) -> None:
-        self.strength = strength
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.column = column
+        super().__init__(strength, n_neighbors, metric=metric, column=column)
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
         formula = partial(mean_of_largest, k=min(self.n_neighbors, int(self.bank_.shape[0])))
@@ -94,7 +110,7 @@ class MeanQuery(Correction):
     (q − c)ᵀ(z − c) orders objects as qᵀz − cᵀz does; of Suzuki et al. (EMNLP 2013). Parameters as for NNN.
     """
 
-    _checks: ClassVar = {"strength": _strength}
+    _checks: ClassVar = {"strength": check_strength}
 
     def __init__(self, strength: float = 0.5, *, metric: str = "cosine", column: bool = False) -> None:
         self.strength = strength
@@ -107,7 +123,7 @@ class MeanQuery(Correction):
 
 
 # −½ ‖q − z‖² / σ(z): g = mean σ / σ(z)
-class LocalScaling(Correction):
+class LocalScaling(_NearestQueries, Correction):
     """Measure distances to an object in units of its distance to the queries near it.
 
     Of Zelnik-Manor & Perona (NIPS 2004), as Schnitzer et al. (JMLR 2012) use it against hubs; for a fixed
@@ -115,22 +131,8 @@ class LocalScaling(Correction):
     different lengths are taken to be equally far from their mean. Parameters as for NNN.
     """
 
-    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
     _learned: ClassVar = {"scale_": "number"}
     _by_distance = True
-
-    def __init__(
-        self,
-        strength: float = 0.5,
-        n_neighbors: int = 10,
-        *,
-        metric: str = "cosine",
-        column: bool = False,
-    ) -> None:
-        self.strength = strength
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.column = column
 
     def _learn(self, objects: Array) -> None:
         mean = float(namespace(objects).mean(self._distance(sample_rows(objects, SAMPLE))))
@@ -150,13 +152,12 @@ class LocalScaling(Correction):
 
 
 # ‖q − z‖² − ‖z − c(z)‖²: b = −½ ‖z − c(z)‖²
-class DisSimLocal(Correction):
+class DisSimLocal(_NearestQueries, Correction):
     """Subtract how far an object is from the middle of the queries near it: of Hara et al. (AAAI 2016).
 
     For a fixed query. Parameters as for NNN.
     """
 
-    _checks: ClassVar = {"strength": _strength, "n_neighbors": check_count}
     _by_distance = True
 
     def __init__(
@@ -167,10 +168,7 @@ class DisSimLocal(Correction):
         metric: str = "cosine",
         column: bool = False,
     ) -> None:
-        self.strength = strength
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.column = column
+        super().__init__(strength, n_neighbors, metric=metric, column=column)
 
     def _correct(self, Z: Array) -> tuple[Array | None, Array]:
         k = min(self.n_neighbors, int(self.bank_.shape[0]))

@@ -10,7 +10,7 @@ from ..arrays import Array, namespace
 from ..arrays.inputs import check_positive
 from ..arrays.library import blocks
 from ..neighbors.search import search
-from .correction import Correction, sample_rows
+from .correction import Correction, check_strength, sample_rows
 from .formulas import over_objects, query_potentials, similarities, soft_maximum
 
 __all__ = ["DualIS", "InvertedSoftmax", "Sinkhorn"]
@@ -19,8 +19,6 @@ ROUNDS = 30  # of Sinkhorn's iterations
 PLAN = 1 << 25  # similarities that Sinkhorn's iterations hold: of many objects, a sample
 GALLERY = 2048  # objects that DualIS compares others with
 ROWS = 4096  # objects that are compared with them at once
-
-_strength = partial(check_positive, or_zero=True)
 
 
 # b = (1/β) log mean_q exp(β s(q, z)), β in units of 1 / (standard deviation of s)
@@ -36,7 +34,7 @@ class InvertedSoftmax(Correction):
     metric, column : as for NNN
     """
 
-    _checks: ClassVar = {"sharpness": check_positive, "strength": _strength}
+    _checks: ClassVar = {"sharpness": check_positive, "strength": check_strength}
     _learned: ClassVar = {"beta_": "number"}
 
     def __init__(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.library import blocks
+from ..corrections.directions import ridge_direction
 from ..movers.points import weighted_mean
 from ..movers.ridge import move
 from ..neighbors.knn import unit
@@ -67,10 +68,7 @@ def even_direction(log: np.ndarray) -> np.ndarray:
 
     Where there is no such direction (queries around the origin), uᵀq is small, and so is what is lost.
     """
-    queries = log.astype(np.float64)
-    gram = queries.T @ queries
-    penalty = max(float(np.trace(gram)) / len(gram), np.finfo(np.float64).tiny)
-    return np.asarray(np.linalg.solve(gram + penalty * np.eye(len(gram)), queries.sum(axis=0)))
+    return np.asarray(ridge_direction(log, 1.0))
 
 
 class PairMap:
