@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import log_verbs
 from .record import DOCS, FOLDER, PEERS, Options, read, write
 
 # verb → module and function that measures it
@@ -86,12 +87,10 @@ def parser() -> argparse.ArgumentParser:
         page.set_defaults(run=_make_page, group=group)
     _add_movers(verbs)
     _add_curves(verbs)
-    _add_log(verbs)
     _add_standings(verbs)
-    _add_transductive(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
-    _add_log_speed(verbs)
+    log_verbs.add(verbs)
     return parser
 
 
@@ -146,26 +145,6 @@ def _add_curves(verbs: Any) -> None:
     verb.set_defaults(run=_curves)
 
 
-def _add_log(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "log",
-        help="run every correction from a log of queries with every bank, one raw result each",
-        description="Learn corrections from logged queries, without labels or judgements, on Flickr8k, "
-        "SciFact and banking77, with banks of 100, 1,000, 5,000 and all logged queries, of the same kind as "
-        "the queries or foreign. Finished cells are skipped, so an interrupted run resumes; `log-page` makes "
-        "the page.",
-        epilog="example: python -m benchmarks log --quick --out look",
-    )
-    verb.add_argument("--quick", action="store_true", help="tiny data and one draw, to see that it runs")
-    verb.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all")
-    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
-    verb.set_defaults(run=_log)
-    page = verbs.add_parser("log-page", help="make docs/log-results.md from the raw results")
-    page.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
-    page.add_argument("--docs", type=Path, default=DOCS, help="folder of the page (default: docs)")
-    page.set_defaults(run=_log_page)
-
-
 def _add_standings(verbs: Any) -> None:
     verb = verbs.add_parser(
         "standings",
@@ -186,25 +165,6 @@ def _add_standings(verbs: Any) -> None:
     verb.add_argument("--out", type=Path, help="folder to write to (default: docs, and the short tables)")
     verb.add_argument("--json", action="store_true", help="print the tables as JSON and write nothing")
     verb.set_defaults(run=_standings)
-
-
-def _add_transductive(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "transductive",
-        help="compare queries without labels with labeled objects in Balance, one raw result each",
-        description="Fit Balance, chains with it and auto, with labeled objects, a log of queries or the "
-        "queries asked in the place of queries: with few labels, and with queries of another distribution. "
-        "Finished cells are skipped, so an interrupted run resumes; `transductive-page` shows them.",
-        epilog="example: python -m benchmarks transductive --quick --out look",
-    )
-    verb.add_argument("--quick", action="store_true", help="one draw of made data")
-    verb.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all")
-    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/transductive)")
-    verb.set_defaults(run=_transductive)
-    page = verbs.add_parser("transductive-page", help="make the section of docs/movers.md on such queries")
-    page.add_argument("--out", type=Path, help="folder of raw results (default: results/transductive)")
-    page.add_argument("--docs", type=Path, default=DOCS, help="folder of the page (default: docs)")
-    page.set_defaults(run=_transductive_page)
 
 
 def _add_fold(verbs: Any) -> None:
@@ -230,19 +190,6 @@ def _add_mutations(verbs: Any) -> None:
     verb.add_argument("--quick", action="store_true", help="one defect, and the tests of tests/core alone")
     verb.add_argument("--out", type=Path, help="folder of raw results (default: results/tests)")
     verb.set_defaults(run=_mutations)
-
-
-def _add_log_speed(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "log-speed",
-        help="time corrections from a log of queries beside the bare product of log and items",
-        epilog="example: python -m benchmarks log-speed --quick --out look",
-    )
-    verb.add_argument("--quick", action="store_true", help="tiny sizes and 2 rounds, to see that it runs")
-    verb.add_argument("--repeats", type=int, help="rounds (default: 5, with --quick 2)")
-    verb.add_argument("--device", default="cpu", help='where to compute: "cpu" (default) or "cuda"')
-    verb.add_argument("--out", type=Path, help="folder of raw results (default: results/log)")
-    verb.set_defaults(run=_log_speed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -282,21 +229,6 @@ def _curves(options: argparse.Namespace) -> None:
     print(f"{len(keys) - len(failed)} of {len(keys)} results are in {kept.folder}; errors are recorded there")
 
 
-def _log(options: argparse.Namespace) -> int:
-    log = _module("log_cells")
-    out = options.out or log.FOLDER
-    found = log.run(options.datasets or [*_module("log_data").LOADERS], out, options.quick)
-    entries = [entry for cells in found.values() for entry in cells.entries.values()]
-    failed = [entry for entry in entries if entry["status"] == "failed"]
-    print(f"{len(entries) - len(failed)} of {len(entries)} results are in {out}; errors are recorded there")
-    return int(bool(failed))
-
-
-def _log_page(options: argparse.Namespace) -> None:
-    page = _module("log_page")
-    print(*page.write(options.out or page.FOLDER, options.docs), sep="\n")
-
-
 def _standings(options: argparse.Namespace) -> None:
     standings = _module("standings")
     folders = options.folders or standings.FOLDERS
@@ -307,19 +239,6 @@ def _standings(options: argparse.Namespace) -> None:
     print(*standings.write(folders, options.out or DOCS, curves), sep="\n")
     if options.out is None:
         print(*standings.put_summary(folders), sep="\n")
-
-
-def _transductive(options: argparse.Namespace) -> None:
-    transductive, cells = _module("transductive"), _module("curve_cells")
-    kept = cells.Cells(options.out or transductive.FOLDER)
-    keys = transductive.plan(options.datasets, options.quick)
-    transductive.run(keys, kept)
-    print(f"{len(keys)} results are in {kept.folder}")
-
-
-def _transductive_page(options: argparse.Namespace) -> None:
-    page = _module("transductive_page")
-    print(*page.put(options.out or page.FOLDER, options.docs / page.PAGE.name), sep="\n")
 
 
 def _fold(options: argparse.Namespace) -> None:
@@ -334,23 +253,6 @@ def _mutations(options: argparse.Namespace) -> None:
     rows = write("mutations", mutations.measure(how), how, peers=mutations.PEERS)["cases"]["core"]["rows"]
     for row in rows:
         print(f"{row['what']}: {'noticed by ' + row['noticed by'] if row['noticed by'] else 'NOT NOTICED'}")
-
-
-def _log_speed(options: argparse.Namespace) -> None:
-    how = Options(
-        options.quick,
-        options.repeats or (2 if options.quick else 5),
-        pause=0.0 if options.quick else 0.1,
-        out=options.out or FOLDER.parent / "log",
-    )
-    name = "log-speed" if options.device == "cpu" else f"log-speed-{options.device.partition(':')[0]}"
-    cases = write(name, _module("log_speed").measure(how, options.device), how, options.device)["cases"]
-    for metric, case in cases.items():
-        for who, (middle, low, high) in case["ratio"].items():
-            megabytes = case["peak bytes"][who] / 1e6
-            print(
-                f"{metric} {who}: {middle:.2f} ({low:.2f} to {high:.2f}) × product, {megabytes:.0f} MB more"
-            )
 
 
 def _make_page(options: argparse.Namespace) -> None:
