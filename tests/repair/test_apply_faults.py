@@ -393,10 +393,10 @@ def test_killed_at_any_moment_it_is_resumed(trial):
     assert store.mark().done
 
 
-@every_to_another_width
-def test_a_copy_of_another_width_is_resumed(trial):
+def killed_promoted_and_rolled_back(trial, times):
+    """Kill and resume a copy that may have another width, switch to it and back; return the store."""
     moments, _ = undisturbed(trial)
-    for at in spread(moments, 6):
+    for at in spread(moments, times):
         killed = trial.apply(at=at, signal=signal.SIGKILL)
         assert killed["code"] == -signal.SIGKILL, at
         check_resumed(trial)
@@ -405,21 +405,18 @@ def test_a_copy_of_another_width_is_resumed(trial):
     promote_index(store, trial.kind.target)
     assert store.facts().dimension == trial.moved.shape[1]
     rollback_index(store)
+    return store
+
+
+@every_to_another_width
+def test_a_copy_of_another_width_is_resumed(trial):
+    store = killed_promoted_and_rolled_back(trial, 6)
     assert store.facts().dimension == trial.queries.shape[1]
 
 
 @every_corrected
 def test_a_copy_with_a_correction_is_resumed(trial):
-    moments, _ = undisturbed(trial)
-    for at in spread(moments, 4):
-        killed = trial.apply(at=at, signal=signal.SIGKILL)
-        assert killed["code"] == -signal.SIGKILL, at
-        check_resumed(trial)
-    trial.resume()
-    store = open_store(trial.kind.source, **trial.kind.options)
-    promote_index(store, trial.kind.target)
-    assert store.facts().dimension == trial.moved.shape[1]
-    rollback_index(store)
+    store = killed_promoted_and_rolled_back(trial, 4)
     if isinstance(trial.kind, Qdrant):  # a folder has one user at a time
         store.connection.close()
     assert trial.kind.served(trial.queries) == trial.answers
