@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..stores.files.file_rows import read_table
-from ..stores.store import Store, StoreError
+from ..stores.store import Batch, Store, StoreError
 from .index_items import IndexItems
 
 NAMES = {  # of the columns of ids
@@ -80,15 +80,20 @@ def _read_columns(file: Path) -> list[tuple[Any, Any, Any]]:
     return list(zip(*columns, table.get("score", [1] * len(columns[0])), strict=True))
 
 
-def match_judgements(queries: Store, path: str | os.PathLike[str], items: IndexItems) -> Judgements:
-    """Return the queries of a store that have judgements on items.
+def match_judgements(
+    queries: Store,
+    path: str | os.PathLike[str],
+    items: IndexItems,
+    batches: Iterable[Batch] | None = None,
+) -> Judgements:
+    """Return the queries of a store that have judgements on items; `batches` are its rows, if they were read.
 
     Ids are compared as texts, so that the 7 of a table equals the "7" of a file.
     """
     judged = read_judgements(path)
     known = {str(value): value for value in items.ids.tolist()}
     vectors, relevant, ids = [], [], []
-    for batch in queries.batches():
+    for batch in queries.batches() if batches is None else batches:
         for query, vector in zip(batch.ids.tolist(), batch.vectors, strict=True):
             scores = {known[i]: score for i, score in judged.get(str(query), {}).items() if i in known}
             if scores and np.isfinite(vector).all():

@@ -27,7 +27,7 @@ from ..selection.from_log import (
     score_corrections,
 )
 from ..selection.from_pairs import K
-from ..stores.store import Store, StoreError
+from ..stores.store import Batch, Store, StoreError
 from .index_items import IndexItems, are_unit
 from .repair import Repair
 
@@ -61,10 +61,15 @@ class Measured(NamedTuple):
     changed: np.ndarray  # bool (n,), items whose share of the answers was held back, or all
 
 
-def read_log(store: Store, d: int | None = None) -> tuple[np.ndarray, int]:
-    """Return the vectors of a log, (m, d), and how many rows have none; StoreError for another width."""
-    batches = [batch.vectors for batch in store.batches()]
-    vectors = np.concatenate(batches) if batches else np.empty((0, d or 1), dtype=np.float32)
+def read_log(
+    store: Store, d: int | None = None, batches: Iterable[Batch] | None = None
+) -> tuple[np.ndarray, int]:
+    """Return the vectors of a log, (m, d), and how many rows have none; StoreError for another width.
+
+    `batches` are its rows, if they were read.
+    """
+    parts = [batch.vectors for batch in (store.batches() if batches is None else batches)]
+    vectors = np.concatenate(parts) if parts else np.empty((0, d or 1), dtype=np.float32)
     if d is not None and len(vectors) and vectors.shape[1] != d:
         raise StoreError(
             f"{store.name} has queries of {vectors.shape[1]} columns, the items have {d}. If the two are of "

@@ -156,9 +156,10 @@ def _fit_queries(
         check_length(len(log))
         model = learn_from_log(read_items_to_correct(store, progress=progress), log, **options)
     else:
-        log, missing = read_log(queries)
+        batches = [batch._replace(rows=None) for batch in queries.batches()]  # rows may be large
+        log, missing = read_log(queries, batches=batches)
         items = read_items(store, progress=progress)
-        judgements = match_judgements(queries, pairs, items)
+        judgements = match_judgements(queries, pairs, items, batches)
         learn = learn_from_pairs if judgements.queries.shape[1] == d else learn_across_spaces
         model = learn(items, judgements, log, progress=progress, **options)
     model.facts["learned"]["queries without a vector"] = missing
