@@ -25,7 +25,7 @@ from hubless.arrays.products import (
 )
 from hubless.moments import moments_of_targets
 from hubless.movers import Stay
-from hubless.neighbors import nearest, ranking, search, within
+from hubless.neighbors import differences, nearest, ranking, search, within
 from hubless.targets import same_class_targets
 from tests import reference
 
@@ -78,10 +78,12 @@ def test_searches_and_sums_on_four_threads_are_those_of_loops(seed, dtype, monke
     """On a grid, where ties abound; blocks are small, so that every thread has many, one after another."""
     monkeypatch.setattr(products, "blas_threads", lambda: 4)
     sizes, pool = [], products.ThreadPoolExecutor
-    monkeypatch.setattr(products, "ThreadPoolExecutor", lambda size: sizes.append(size) or pool(size))
+    monkeypatch.setattr(
+        products, "ThreadPoolExecutor", lambda size, **rest: sizes.append(size) or pool(size, **rest)
+    )
     for owner, name, size in (
         *((search, "QUERY_ROWS", 7), (search, "OBJECT_ROWS", 40), (within, "CELLS", 400)),
-        *((ranking, "BLOCK", 4), (ranking, "PAIR_NUMBERS", 64), (ranking, "MAX_CANDIDATES", 300)),
+        *((ranking, "BLOCK", 4), (differences, "PAIR_NUMBERS", 64), (ranking, "MAX_CANDIDATES", 300)),
         *((products, "NUMBERS", 52), (products, "MIN_ROWS", 1)),
     ):
         monkeypatch.setattr(owner, name, size)
@@ -104,7 +106,9 @@ def test_searches_and_sums_on_four_threads_are_those_of_loops(seed, dtype, monke
 def test_kept_threads_serve_all_calls_inside(monkeypatch):
     monkeypatch.setattr(products, "blas_threads", lambda: 2)
     made, pool = [], products.ThreadPoolExecutor
-    monkeypatch.setattr(products, "ThreadPoolExecutor", lambda size: made.append(pool(size)) or made[-1])
+    monkeypatch.setattr(
+        products, "ThreadPoolExecutor", lambda size, **rest: made.append(pool(size, **rest)) or made[-1]
+    )
     with keep_threads(blas=1) as kept:
         for _ in range(3):
             assert list(map_items(XP, lambda i: i**2, range(5))) == [0, 1, 4, 9, 16]

@@ -107,7 +107,61 @@ def test_a_file_has_the_permissions_of_any_new_file(tmp_path):
     )
 
 
+def rights(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_what_replaces_a_file_has_its_permissions(tmp_path, mode):
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with new_file(path) as file:
+        file.write(b"new")
+        file.flush()
+        (part,) = set(tmp_path.iterdir()) - {path}
+        assert rights(part) == mode  # while it is written, too
+    assert (rights(path), path.read_bytes()) == (mode, b"new")
+    with new_file(other, like=path):
+        pass
+    assert rights(other) == mode
+
+
 # Folders
+
+
+def test_what_replaces_a_folder_has_its_permissions(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir(0o700)
+    with new_folder(folder, replace=True) as part:
+        assert rights(part) == 0o700
+    assert rights(folder) == 0o700
+
+
+def test_a_folder_is_replaced_in_one_step(tmp_path, monkeypatch):
+    """There is no moment without it: the two exchange names."""
+    folder, exchange, seen = tmp_path / "model", writing.exchange_names, []
+    folder.mkdir()
+    fill(folder, "old")
+
+    def look(one, other):
+        seen.append((read(one), read(other)))
+        done = exchange(one, other)
+        seen.append((read(one), read(other)))
+        return done
+
+    monkeypatch.setattr(writing, "exchange_names", look)
+    monkeypatch.setattr(os, "rename", lambda *_: pytest.fail("two steps"))
+    with new_folder(folder, replace=True) as part:
+        fill(part, "new")
+    assert seen == [("new", "old"), ("old", "new")]
+    assert names(tmp_path) == ["model"]
+
+
+def test_names_that_cannot_be_exchanged(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FileNotFoundError):
+        writing.exchange_names(tmp_path / "a", tmp_path / "missing")
 
 
 def fill(folder, content):
@@ -184,6 +238,7 @@ def test_the_old_folder_returns_where_the_new_one_cannot_take_its_name(tmp_path,
             raise OSError("no room")
         rename(source, target)
 
+    monkeypatch.setattr(writing, "exchange_names", lambda one, other: False)
     monkeypatch.setattr(os, "rename", only_aside)
     with pytest.raises(OSError, match="no room"), new_folder(folder, replace=True) as part:
         fill(part, "new")
@@ -202,7 +257,7 @@ def aside_then_die(source, target):
     rename(source, target)
     os._exit(9)
 
-os.rename = aside_then_die
+os.rename, writing.exchange_names = aside_then_die, lambda one, other: False
 with writing.new_folder(Path(sys.argv[1]), replace=True) as part:
     (part / "a.txt").write_text("new")
 """

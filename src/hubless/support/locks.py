@@ -1,5 +1,6 @@
 """A lock on a path: held by one process at a time, and freed by the system when that process dies."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,8 +33,15 @@ def _lock(path: Path, flags: int = 0) -> int | None:
     """Lock the file of a path and return its handle; None where another process has just removed the file."""
     import fcntl  # missing on Windows, and only writing needs it
 
-    file, is_current = _file_of(path), False
-    handle = os.open(file, flags | os.O_RDWR, 0o666)
+    file, is_current, busy = _file_of(path), False, f"another process is working on {path}; "
+    try:  # a link that somebody put there is never followed, or its target would be created
+        handle = os.open(file, flags | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except PermissionError as error:
+        raise Locked(f"{busy}it is that of another user: wait for it, or remove {file}.") from error
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Locked(f"{file} is a link, which is not followed. Remove it.") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A lock on a deleted file excludes nobody: the next process creates a new file.
@@ -41,7 +49,7 @@ def _lock(path: Path, flags: int = 0) -> int | None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise Locked(f"another process is working on {path}; wait for it, or stop it.") from error
+        raise Locked(f"{busy}wait for it, or stop it.") from error
     finally:
         if not is_current:
             os.close(handle)

@@ -1,8 +1,9 @@
 """Values as text: JSON for programs, short forms for messages."""
 
+import json
 import math
-import re
 import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -35,14 +36,32 @@ def short(value: Any) -> str:
     return _REPR.repr(value)
 
 
-_STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+def reason(error: BaseException) -> str:
+    """Return why something failed, in one short line, whatever a library wrote into its error."""
+    text = printable(" ".join(str(error).split())).rstrip(".")
+    text = text if len(text) <= 400 else f"{text[:400]} …"
+    return text if isinstance(error, OSError | ValueError) and text else f"{type(error).__name__}: {text}"
 
 
 def terminal_json(text: str) -> str:
-    """Return JSON with escapes for what steers terminals and `json.dumps` leaves as it is."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Return JSON, of one or more lines, with escapes for control and invisible characters."""
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))
+
+
+def _escaped(line: str) -> str:
+    # a lone surrogate is left to `encodable`: many programs refuse its escape
+    is_kept = [letter.isprintable() or "\ud800" <= letter <= "\udfff" for letter in line]
+    pairs = zip(line, is_kept, strict=True)
+    return "".join(letter if kept else json.dumps(letter)[1:-1] for letter, kept in pairs)
 
 
 def printable(text: str) -> str:
     """Return a text as one line, with spaces for control and invisible characters, which steer terminals."""
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def printable_lines(lines: Iterable[str]) -> str:
+    """Return lines as one text, to which untrusted values in them add no line."""
+    return "\n".join(map(printable, lines))
