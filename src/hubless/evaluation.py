@@ -12,6 +12,7 @@ from .hubness import Hubness, measure_hubness
 from .neighbors import nearest
 from .neighbors.knn import exhaustive, vote, votes_of
 from .retrieval import MEASURES, Relevant, gains
+from .support.text import printable_lines
 
 HUBS = 10  # k of N_k
 NORMAL = 1.96  # standard errors of a 95 % interval
@@ -124,7 +125,7 @@ class Evaluation:
             f"{before.largest_occurrence:,} → {after.largest_occurrence:,} of {before.n_queries:,} answers, "
             f"never returned {before.antihub_share:.0%} → {after.antihub_share:.0%}",
         ]
-        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+        return printable_lines(lines + [f"note: {note}" for note in self.notes])
 
     def _after_in_words(self) -> str:
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}"]
@@ -137,7 +138,7 @@ class Evaluation:
             f"hubs: N{hubs.k} skewness {hubs.skewness:.2f}, the worst in {hubs.largest_occurrence:,} of "
             f"{hubs.n_queries:,} answers, never returned {hubs.antihub_share:.0%}",
         ]
-        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+        return printable_lines(lines + [f"note: {note}" for note in self.notes])
 
 
 def evaluate_classes(

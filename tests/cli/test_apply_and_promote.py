@@ -9,7 +9,7 @@ import numpy as np
 import hubless
 from hubless.movers import Shrink, Stay
 from hubless.repair.repair import Repair
-from hubless.stores.switch import fingerprint
+from hubless.stores.file_marks import fingerprint
 from tests import reference
 from tests.cli.shops import D, N, lambda_of, tree, unit, write_csv, write_faiss
 

@@ -61,7 +61,7 @@ def test_terminals_of_any_encoding(monkeypatch, encoding):
         stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", stdout)
-            VerbOptions(json=is_json).show({"grün": "a → b\ud800"}, "grün a → b")
+            VerbOptions(json=is_json).show({"grün": "a → b\ud800"}, ["grün a → b"])
         text = stdout.detach().getvalue().decode(encoding)
         if is_json:
             assert json.loads(text)["grün"].startswith("a → b")

@@ -62,7 +62,7 @@ def test_a_folder_may_be_the_current_one(words, shop, tmp_path, monkeypatch):
     monkeypatch.chdir(parts)
     model = tmp_path / "m"
     line = words("fit", ".", "--labels", "category", "--mover", "ridge", "-o", model).splitlines()[-1]
-    assert line == f"next: hubless apply {model} . -o {tmp_path / 'parts-moved'}"
+    assert line == f"next: hubless apply {model} . -o parts-moved"
     words(*shlex.split(line.removeprefix("next: hubless ")))
     assert (tmp_path / "parts-moved" / "0.parquet").exists()
 

@@ -169,7 +169,7 @@ def test_a_report_is_refused_before_any_work(place, tmp_path, monkeypatch):
     new = tmp_path / "new.html"
     with pytest.raises(ValueError, match="layout"):
         write_index_report(place.store, new, labels="category", layout="circle")
-    with pytest.raises(StoreError, match="no column 'nowhere' to show"):
+    with pytest.raises(StoreError, match="no column 'nowhere'; it has category, title"):
         write_index_report(place.store, new, labels="category", text="nowhere")
     with pytest.raises(StoreError, match="--queries SOURCE"):
         write_index_report(place.store, new, pairs="qrels.tsv")

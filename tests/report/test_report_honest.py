@@ -13,7 +13,7 @@ from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV, cli, compare
 from hubless.evaluation import BeforeAfter, evaluate_classes
 from hubless.movers import Balance, MoveLabeled, Stay
 from hubless.repair.evaluate import evaluate_labels, evaluate_pairs
-from hubless.repair.index_items import moved_name, read_items
+from hubless.repair.index_items import read_items
 from hubless.repair.judgements import Judgements
 from hubless.repair.learn_in_memory import learn_from_labels, learn_from_pairs
 from hubless.report.summary import verdict
@@ -236,17 +236,3 @@ def test_letters_that_cannot_be_written_do_not_stop_json(shop, capsys, tmp_path)
     code, out, err = run_verb(capsys, "report", *shop, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["classes"]["names"][0] == "0?"
-
-
-@pytest.mark.parametrize(
-    ("source", "moved"),
-    [
-        ("index.faiss", "index-moved.faiss"),
-        ("data/v.npy", "data/v-moved.npy"),
-        ("parts", "parts-moved"),
-        ("lancedb:shop#items", "items_moved"),
-        ("postgresql://me@host/shop#items", "items_moved"),
-    ],
-)
-def test_names_for_what_is_moved(source, moved):
-    assert moved_name(source) == moved

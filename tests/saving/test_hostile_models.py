@@ -181,8 +181,8 @@ def test_every_field_of_another_type_is_refused(name, values, folders, tmp_path)
         ('"n_features_in_": -9223372036854775809', "does not fit into 64 bits"),
         ('"n_features_in_": 3, "n_features_in_": 3', "'n_features_in_' occurs 2 times"),
         ('"n_features_in_": 3, "run": "true"', "'run'"),
-        ('"n_features_in_": ' + "[" * 100_000, "recursion"),
-        ('"n_features_in_": ' + '{"a":' * 100_000, "recursion"),
+        ('"n_features_in_": ' + "[" * 100_000, "nested too deeply"),
+        ('"n_features_in_": ' + '{"a":' * 100_000, "nested too deeply"),
         ('"n_features_in_": "\ud800"', "codec can't decode"),
     ],
 )

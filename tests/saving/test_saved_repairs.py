@@ -138,7 +138,7 @@ def ids_as(content):
         (lambda a: a.update(ids_as(b'{"dtype": "float64", "values": [1, 2]}')), "allowed are int64, object"),
         (lambda a: a.update(ids_as(b'{"dtype": "int64", "values": [1, 1e999]}')), "not finite"),
         (lambda a: a.update(ids_as(b"5")), "ids of steps must have"),
-        (lambda a: a.update(ids_as(b"[" * 100_000)), "recursion"),
+        (lambda a: a.update(ids_as(b"[" * 100_000)), "nested too deeply"),
         (lambda a: a["steps.ids"].__setitem__(0, 255), "codec can't decode"),
         (lambda a: a["steps.ids"].__setitem__(0, ord("b")), "Expecting value"),
         (lambda a: a.update({"steps.ids": np.arange(2)}), "steps.ids is int64"),

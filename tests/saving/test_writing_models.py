@@ -82,7 +82,7 @@ def test_a_model_is_replaced_through_a_link_and_leaves_nothing_beside(saved, blo
     assert os.listdir(tmp_path / "deep") == ["new"]
 
 
-@pytest.mark.parametrize("place", ["arrays", "card", "first rename", "second rename"])
+@pytest.mark.parametrize("place", ["arrays", "card", "exchange", "first rename", "second rename"])
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_failure_leaves_the_old_model(place, error, saved, blobs, monkeypatch):
     folder, mover = saved
@@ -103,7 +103,10 @@ def test_failure_leaves_the_old_model(place, error, saved, blobs, monkeypatch):
         monkeypatch.setattr(safetensors.numpy, "save_file", fail)
     elif place == "card":
         monkeypatch.setattr(saving_folder, "card", fail)
-    else:
+    elif place == "exchange":
+        monkeypatch.setattr(writing, "exchange_names", fail)
+    else:  # of a system that cannot exchange two names
+        monkeypatch.setattr(writing, "exchange_names", lambda one, other: False)
         monkeypatch.setattr(writing.os, "rename", rename)
     with pytest.raises(error, match="the disk is full"):
         hubless.save(Scale().fit(X, y), folder)
@@ -111,10 +114,11 @@ def test_failure_leaves_the_old_model(place, error, saved, blobs, monkeypatch):
     check_same(folder, mover, blobs)
 
 
-def test_all_is_on_the_disk_before_the_name_changes(saved, blobs, monkeypatch):
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_all_is_on_the_disk_before_the_name_changes(saved, blobs, monkeypatch, can_exchange):
     folder, _ = saved
     X, y, _ = blobs
-    done = []
+    done, exchange = [], writing.exchange_names
     sync, rename = os.fsync, os.rename
 
     def note_sync(handle):
@@ -125,14 +129,20 @@ def test_all_is_on_the_disk_before_the_name_changes(saved, blobs, monkeypatch):
         done.append(("rename", os.path.basename(target)))
         rename(source, target)
 
+    def note_exchange(one, other):
+        if can_exchange:
+            done.append(("rename", os.path.basename(other)))
+        return can_exchange and exchange(one, other)
+
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(os, "rename", note_rename)
+    monkeypatch.setattr(writing, "exchange_names", note_exchange)
     hubless.save(Scale().fit(X, y), folder)
     first = next(i for i, (what, _) in enumerate(done) if what == "rename")
     before = [name for _, name in done[:first]]
     assert sorted(before[:-1]) == ["README.md", "config.json", "model.safetensors"]
     assert before[-1].endswith(".part")
-    assert [what for what, _ in done[first:]] == ["rename", "rename", "sync"]
+    assert [what for what, _ in done[first:]] == ["rename"] * (1 if can_exchange else 2) + ["sync"]
     assert done[-1] == ("sync", folder.parent.name)
 
 

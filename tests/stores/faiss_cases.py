@@ -10,7 +10,7 @@ from tests.stores.file_cases import write_items
 from tests.stores.store_contract import Case
 
 
-def case_for(factory, *, has_ids=False, recall=1.0):
+def case_for(factory, *, has_ids=False, recall=1.0, may_lack_vectors=True):
     """Return the Case of an index that a function of the dimension and the metric makes."""
 
     def make(folder, ids, vectors, texts, metric):
@@ -37,7 +37,8 @@ def case_for(factory, *, has_ids=False, recall=1.0):
         ids = json.loads((store.path.parent / "items.json").read_text())["id"]
         return [[ids[j] for j in row] for row in numbers]
 
-    return Case(make, ask, metrics=("l2", "ip"), recall=recall, text_ids=not has_ids)
+    options = {"recall": recall, "text_ids": not has_ids, "may_lack_vectors": may_lack_vectors}
+    return Case(make, ask, metrics=("l2", "ip"), **options)
 
 
 def _ivf(d, metric):
@@ -53,7 +54,7 @@ def hnsw(request):
 
 
 def ivf(request):
-    return case_for(_ivf)
+    return case_for(_ivf, may_lack_vectors=False)  # FAISS does not train on NaN
 
 
 def id_map(request):
@@ -61,4 +62,4 @@ def id_map(request):
 
 
 def ivf_with_ids(request):
-    return case_for(_ivf, has_ids=True)
+    return case_for(_ivf, has_ids=True, may_lack_vectors=False)

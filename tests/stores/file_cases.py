@@ -22,7 +22,8 @@ def write_items(folder, ids, texts):
 def table_of(ids, vectors, texts, kind=None):
     """Return an Arrow table."""
     d = vectors.shape[1]
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), d)
+    is_missing = pa.array(np.isnan(vectors).all(axis=1))
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), d, mask=is_missing)
     if kind is not None:
         column = column.cast(kind)
     return pa.table({"id": pa.array(ids.tolist()), "embedding": column, "text": pa.array(texts)})
@@ -71,20 +72,32 @@ def make_parts(folder, ids, vectors, texts, metric):
     return open_store(folder / "parts", metric=metric)
 
 
-def read_again(store, queries, k):
-    """Search what is under the served path, by plain loops over what the format's library reads."""
-    path = store.path
+def rows_of(path):
+    """Return the ids and vectors of a file or of a folder of Parquet files, as the format's library reads it.
+
+    Ids are None where the format has none.
+    """
     if path.suffix == ".npy":
-        ids, X = json.loads((path.parent / "items.json").read_text())["id"], np.load(path)
-    elif path.suffix == ".npz":
+        return None, np.load(path)
+    if path.suffix == ".npz":
         with np.load(path) as held:
-            ids, X = held["id"].tolist(), held["vectors"]
-    elif path.suffix == ".hdf5":
+            return held["id"].tolist(), held["vectors"]
+    if path.suffix == ".hdf5":
         with h5py.File(path) as file:
-            ids, X = json.loads((path.parent / "items.json").read_text())["id"], file["train"][:]
+            return None, file["train"][:]
+    if path.suffix == ".parquet":
+        with path.open("rb") as file:  # once: of a path, pyarrow opens it twice, and it may be another then
+            table = pq.read_table(file)
     else:
         table = pyarrow.feather.read_table(path) if path.suffix == ".arrow" else pq.read_table(path)
-        ids, X = table["id"].to_pylist(), np.array(table["embedding"].to_pylist(), dtype=np.float32)
+    return table["id"].to_pylist(), np.array(table["embedding"].to_pylist(), dtype=np.float32)
+
+
+def read_again(store, queries, k):
+    """Search what is under the served path, by plain loops over what the format's library reads."""
+    ids, X = rows_of(store.path)
+    if ids is None:
+        ids = json.loads((store.path.parent / "items.json").read_text())["id"]
     return exact(ids, X, queries, k, store.metric or store.facts().metric)
 
 

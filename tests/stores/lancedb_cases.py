@@ -13,12 +13,16 @@ DISTANCES = {"l2": "l2", "cosine": "cosine", "ip": "dot"}
 
 def rows_of(ids, X, texts, kind=np.float32):
     """Return rows as LanceDB takes them."""
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.astype(kind).ravel()), X.shape[1])
+    is_missing = pa.array(np.isnan(X).all(axis=1))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.astype(kind).ravel()), X.shape[1], mask=is_missing)
     return pa.table({"id": pa.array(list(ids)), "vector": vectors, "text": texts})
 
 
 def make(folder, ids, X, texts, metric):
-    lancedb.connect(folder).create_table("items", rows_of(ids, X, texts))
+    rows = rows_of(ids, X, texts)
+    lancedb.connect(folder).create_table("items", schema=rows.schema).add(
+        rows
+    )  # `create_table` takes no null
     return open_store(f"lancedb:{folder}#items", metric=metric)
 
 

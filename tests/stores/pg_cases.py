@@ -16,7 +16,7 @@ OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 
 def as_text(vector):
     """Return a vector as pgvector reads it."""
-    return None if vector is None else str(np.asarray(vector, dtype=float).tolist())
+    return None if vector is None or np.isnan(vector).all() else str(np.asarray(vector, dtype=float).tolist())
 
 
 def run(address, *statements):

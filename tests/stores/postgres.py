@@ -4,6 +4,7 @@ import functools
 import itertools
 import tempfile
 import warnings
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,10 +43,17 @@ def one_server():
     start().cleanup()
 
 
-@pytest.fixture(name="address")
-def fresh_database(server):
-    """Address of a fresh database with pgvector."""
+@contextmanager
+def database(server):
+    """Make a database with pgvector; give its address."""
     name = f"test{next(NUMBERS)}"
     execute(server.get_uri(), f"CREATE DATABASE {name} TEMPLATE pattern STRATEGY file_copy")
     yield server.get_uri(name).replace("postgres:@", f"postgres:{PASSWORD}@")
     execute(server.get_uri(), f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(name="address")
+def fresh_database(server):
+    """Address of a fresh database with pgvector."""
+    with database(server) as address:
+        yield address

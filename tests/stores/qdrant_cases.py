@@ -1,5 +1,6 @@
 """Collections of Qdrant in a folder, written and searched by qdrant-client alone."""
 
+import numpy as np
 import pytest
 from qdrant_client import QdrantClient, models
 from qdrant_client.local.persistence import CollectionPersistence
@@ -47,7 +48,8 @@ def name(client, alias, collection):
 
 
 def add_rows(client, collection, ids, X, texts):
-    rows = zip(ids.tolist(), X.tolist(), texts, strict=True)
+    vectors = [{} if np.isnan(x).all() else x.tolist() for x in X]
+    rows = zip(ids.tolist(), vectors, texts, strict=True)
     client.upsert(collection, [models.PointStruct(id=i, vector=x, payload={"text": t}) for i, x, t in rows])
 
 

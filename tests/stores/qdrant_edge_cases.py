@@ -1,5 +1,6 @@
 """Shards of Qdrant Edge, written and searched by its engine alone."""
 
+import numpy as np
 import qdrant_edge as edge
 
 from hubless.stores.opening import open_store
@@ -10,7 +11,8 @@ DISTANCE = {"l2": edge.Distance.Euclid, "cosine": edge.Distance.Cosine, "ip": ed
 
 def rows(ids, X, texts):
     """Return the operation that writes rows."""
-    values = zip(ids.tolist(), X.tolist(), texts, strict=True)
+    vectors = [{} if np.isnan(x).all() else x.tolist() for x in X]
+    values = zip(ids.tolist(), vectors, texts, strict=True)
     return edge.UpdateOperation.upsert_points([edge.Point(i, x, {"text": t}) for i, x, t in values])
 
 

@@ -1,7 +1,8 @@
 """What every store must do, written once. cases.py is the table of the stores that it is run on.
 
 A `Case` says how a store is made and used without hubless:
-`make(folder, ids, vectors, texts, metric)` writes rows with the engine's own client and opens the store;
+`make(folder, ids, vectors, texts, metric)` writes rows with the engine's own client and opens the store; a
+row of NaN has no vector, where the engine can say so;
 `ask(store, queries, k)` searches under the served name with that client;
 `add(store, ids, vectors, texts)` adds rows as another program would.
 """
@@ -33,6 +34,7 @@ class Case:
     recall: float = 1.0  # what its index promises
     text_ids: bool = True  # whether ids may be texts
     has_texts: bool = True  # whether it keeps a column "text"
+    may_lack_vectors: bool = True  # whether its client can write a row without a vector
 
 
 def sample(n=300, d=8, seed=0, *, text_ids=False):
@@ -192,6 +194,32 @@ class StoreContract:
         with suppress(StoreError):  # refused where the moved store is the one that would be built over
             apply_index(model, store.sibling(served), case.green)
         assert kept.contains(late).tolist() == [True]
+
+    def test_rows_without_a_vector_have_none_after_the_move(self, case, tmp_path, late):
+        ids, X, y, texts = sample(text_ids=case.text_ids)
+        model = model_for(X, y, "l2")
+        X[[0, 7, 8, 299]] = np.nan
+        if not case.may_lack_vectors:
+            return
+        store = case.make(tmp_path, ids, X, texts, "l2")
+        if not store.may_lack_vectors:
+            return
+        served = store.name
+        assert apply_index(model, store, case.green)["written"] == 300
+        assert apply_index(model, store, case.green)["written"] == 0  # nothing is done twice
+        if case.add is not None:
+            case.add(store, late, X[:1], ["late one"])
+            assert apply_index(model, store, case.green)["written"] == 1
+            ids, X = np.concatenate([ids, late]), np.concatenate([X, X[:1]])
+        moved = np.where(np.isnan(X), np.nan, model.move(np.nan_to_num(X)))
+        promote_index(store, case.green)
+        again = store.sibling(served)
+        batch = again.fetch(ids.tolist(), ["text"] if case.has_texts else [])
+        assert batch.ids.tolist() == ids.tolist()
+        np.testing.assert_allclose(batch.vectors, moved, rtol=1e-5, atol=1e-6)
+        assert not case.has_texts or batch.columns["text"][:300] == texts
+        rollback_index(again)
+        np.testing.assert_array_equal(store.sibling(served).fetch(ids.tolist()).vectors, X)
 
     def test_a_name_that_is_taken_is_refused(self, case, made):
         store, _, X, y, _ = made

@@ -124,7 +124,7 @@ def test_blobs_are_refused(tmp_path):
 
 def test_an_invalid_name_is_reported(items):
     store, *_, model = items
-    with pytest.raises(StoreError, match="Invalid table name"):
+    with pytest.raises(StoreError, match="cannot be a new table"):
         apply_index(model, store, "two words")
 
 
@@ -133,3 +133,12 @@ def test_a_table_of_another_database_is_refused(items, tmp_path):
     with pytest.raises(StoreError, match="not in the database"):
         store.sibling("lancedb:elsewhere#items")
     assert store.sibling(f"lancedb:{tmp_path}#other").table == "other"
+
+
+def test_a_link_to_nothing_is_no_target(tmp_path):
+    ids, X, y, texts = sample(60)
+    store = make(tmp_path, ids, X, texts, "l2")
+    (tmp_path / "green.lance").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"green.lance is a link to .*nowhere.* Remove the link"):
+        apply_index(model_for(X, y, "l2"), store, "green")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["green.lance", "items.lance"]

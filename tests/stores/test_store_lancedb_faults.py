@@ -4,14 +4,13 @@ import os
 import signal
 import sys
 import time
-from contextlib import nullcontext
 
 import lancedb
 import numpy as np
 import pytest
 
 from hubless.repair.apply import apply_index, promote_index, rollback_index
-from hubless.stores.lancedb import lance_table
+from hubless.stores.lancedb import lance_table, lance_versions
 from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.store import StoreError
 from tests.stores.killer import CONTEXT, LONG, start
@@ -57,7 +56,7 @@ def apply_slowly(address, model, size, pause_at, go):
 def apply_unlocked(address, model, size):
     """Apply in many small batches, even while others do; exit with REFUSED on a StoreError."""
     LanceTable.batches.__defaults__ = ((), size)
-    LanceTable.lock = lambda self: nullcontext()
+    LanceTable._folder = None  # as in a bucket, which has no locks
     try:
         apply_index(model, LanceTable(address, "items"), "moved")
     except StoreError:
@@ -156,13 +155,13 @@ def build_one(table, source):
 
 engine_add = lancedb.table.LanceTable.add
 MOMENTS = {
-    "original kept": lambda: setattr(lance_table, "keep", kill_after(lance_table.keep)),
+    "original kept": lambda: setattr(lance_versions, "keep", kill_after(lance_versions.keep)),
     "rows half written": lambda: setattr(lancedb.table.LanceTable, "add", overwrite_a_part),
-    "rows written": lambda: setattr(LanceTable, "_check_replaced", kill_me),
+    "rows written": lambda: setattr(lance_versions, "check_replaced", kill_me),
     "one index built": lambda: setattr(lance_table, "build", build_one),
     "indexes built": lambda: setattr(LanceTable, "set_mark", kill_me),
     "all done": lambda: setattr(LanceTable, "set_mark", kill_after(LanceTable.set_mark)),
-    "moved kept": lambda: setattr(lance_table, "keep", kill_after(lance_table.keep)),
+    "moved kept": lambda: setattr(lance_versions, "keep", kill_after(lance_versions.keep)),
 }
 
 
@@ -239,7 +238,7 @@ def test_a_rollback_that_is_killed_is_run_again(items):
 def test_a_half_made_branch_does_not_block_promote(items):
     store, ids, X, model = items
     apply_index(model, store, "moved")
-    half = lance_table.keep(engine(store), "original", engine(store).version)
+    half = lance_versions.keep(engine(store), "original", engine(store).version)
     os.remove(f"{store.address}/items.lance/_refs/branches/{half}.json")
     promote_index(store, "moved")
     check_moved(store, "items", ids, X, model)

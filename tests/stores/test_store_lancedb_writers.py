@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hubless.repair.apply import apply_index, promote_index, rollback_index
-from hubless.stores.lancedb import lance_table
+from hubless.stores.lancedb import lance_versions
 from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.store import StoreError
 from tests.stores.lancedb_cases import add, content, engine, indexed, rows_of
@@ -51,7 +51,7 @@ def test_rows_that_change_while_or_after_green_is_built_are_written(items, monke
 def test_a_row_that_comes_while_it_is_promoted_is_not_lost(items, monkeypatch, is_killed):
     store, _, X, model = items
     apply_index(model, store, "moved")
-    keep = lance_table.keep
+    keep = lance_versions.keep
 
     def keep_late(table, word, version):
         if word == "original":  # after the state was compared, before the rows are overwritten
@@ -59,9 +59,9 @@ def test_a_row_that_comes_while_it_is_promoted_is_not_lost(items, monkeypatch, i
         return keep(table, word, version)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lance_table, "keep", keep_late)
+        patch.setattr(lance_versions, "keep", keep_late)
         if is_killed:  # before it could see what happened
-            patch.setattr(LanceTable, "_check_replaced", lambda *_: 1 / 0)
+            patch.setattr(lance_versions, "check_replaced", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError if is_killed else StoreError):
             promote_index(store, "moved")
     if is_killed:
@@ -80,15 +80,15 @@ def test_a_row_that_comes_while_it_is_rolled_back_is_not_lost(items, monkeypatch
     store, _, X, model = items
     apply_index(model, store, "moved")
     promote_index(store, "moved")
-    keep = lance_table.keep
+    keep = lance_versions.keep
 
     def keep_late(table, word, version):
         kept = keep(table, word, version)
-        monkeypatch.setattr(lance_table, "keep", keep)
+        monkeypatch.setattr(lance_versions, "keep", keep)
         add(store, [10**6], X[:1], ["late"])
         return kept
 
-    monkeypatch.setattr(lance_table, "keep", keep_late)
+    monkeypatch.setattr(lance_versions, "keep", keep_late)
     kept = rollback_index(store)["moved_kept_as"]
     assert 10**6 not in content(store)
     assert store.sibling(kept).fetch([10**6], ["text"]).columns["text"] == ["late"]

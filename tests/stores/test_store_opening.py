@@ -1,6 +1,7 @@
 """How a store is found by what a user types, and what is imported for that."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -44,7 +45,8 @@ def test_stores_and_engines_are_imported_when_used(tmp_path):
     command = [sys.executable, "-c", CHECK, str(tmp_path / "v.npy"), *ENGINES]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     (stores, engines), (stores_after, engines_after) = json.loads(ran.stdout)
-    assert stores == ["checks", "kinds", "opening", "store", "switch"]
+    paths = ["file_marks", "journal", "kept_copies"]
+    assert stores == sorted(["checks", "kinds", "mark", "opening", "store", *paths])
     assert engines == engines_after == []
     assert "files.plain_files" in stores_after
     assert not any(name.startswith(("lancedb", "postgres", "qdrant", "faiss")) for name in stores_after)
@@ -86,3 +88,38 @@ def test_options_that_make_no_sense_are_refused(tmp_path):
     for source in ("qdrant:a#b", "qdrant-edge:a"):
         with pytest.raises(StoreError, match="leave out --id"):
             open_store(source, id="key")
+
+
+@pytest.mark.parametrize(
+    ("source", "moved"),
+    [
+        ("index.faiss", "index-moved.faiss"),
+        ("data/v.npy", "v-moved.npy"),
+        ("a#b.npy", "a#b-moved.npy"),
+        ("lancedb:shop#items", "items_moved"),
+        ("qdrant:folder#items", "items_moved"),
+        ("qdrant-edge:some/shard", "shard-moved"),
+    ],
+)
+def test_the_moved_copy_has_a_name_beside_the_original(source, moved):
+    store = open_store(source)
+    assert store.moved_name == moved
+    last = re.split("[/#]", store.name)[-1] if "a#b" not in source else source
+    assert store.sibling(moved).name == store.name.removesuffix(last) + moved
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "lancedb:s3://KEY:secret@bucket/folder#items",
+        "lancedb:az://bucket/folder?sig=secret#items",
+        "qdrant:https://me:secret@host#items",
+        "qdrant:https://host?api_key=secret#items",
+        "postgresql+psycopg://me:secret@host/db#items",
+        "host=h password=secret#items",
+    ],
+)
+def test_an_address_with_a_secret_is_refused_without_it(source):
+    with pytest.raises(StoreError) as caught:
+        open_store(source)
+    assert "secret" not in str(caught.value)

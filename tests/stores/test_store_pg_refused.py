@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from hubless.repair.apply import apply_index, promote_index
-from hubless.stores.postgres import pg_table
+from hubless.stores.postgres import pg_locking
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import StoreError
 from tests.stores.pg_cases import items, rows_of, run
@@ -84,7 +84,7 @@ def test_a_switch_does_not_wait_forever(address, monkeypatch, write):
     items(address, n=5)
     store, model = PgTable(address, "items"), model_for(*sample()[1:3], "l2")
     apply_index(model, store, "moved")
-    monkeypatch.setattr(pg_table, "LOCK_TIMEOUT", 0.2)
+    monkeypatch.setattr(pg_locking, "TIMEOUTS", dict.fromkeys(pg_locking.TIMEOUTS, 0.2))
     before = rows_of(address)
     with psycopg.connect(address) as connection:
         connection.execute("UPDATE items SET text = text" if write else "SELECT * FROM items")
@@ -92,7 +92,7 @@ def test_a_switch_does_not_wait_forever(address, monkeypatch, write):
             promote_index(store, "moved")
     assert rows_of(address).keys() == before.keys()
     assert store.mark() is None
-    promote_index(store, "moved")
+    promote_index(store, "moved", model)  # the same values were written, but written they were
 
 
 def test_no_password_is_ever_shown(address):

@@ -213,6 +213,28 @@ def test_vectors_of_one_dimension_that_the_type_does_not_name(address):
         apply_index(model, store, "moved")
 
 
+def test_a_batch_does_not_read_all_rows(address):
+    """Else building the moved table takes a time that grows with the square of the number of rows."""
+    _, X, y, _ = sample(60)
+    vectors = "(SELECT array_agg(random()) FROM generate_series(1, 8))::real[]::vector"
+    run(
+        address,
+        "CREATE TABLE items (id int PRIMARY KEY, text text, embedding vector(8))",
+        f"INSERT INTO items SELECT i, repeat('text ', 30), {vectors} FROM generate_series(1, 20000) i",
+    )
+    store, model = PgTable(address, "items"), model_for(X, y, "l2")
+    green = store.sibling("moved")
+    green.begin(store, Mark(model.hash, store.name, "", False))
+    read = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'items'"
+    batch = store.fetch(list(range(1, 51)))
+    for _ in range(2):
+        green.outdated(batch, model.move(batch.vectors))
+        green.write(batch, model.move(batch.vectors))
+    green.remove(batch.ids)
+    time.sleep(0.5)  # a session is counted when it has ended
+    assert run(address, read) == [(0,)]
+
+
 def test_ids_and_vectors_alone(address):
     _, X, y, _ = sample(30)
     run(address, "CREATE TABLE items (embedding vector(8), id smallint PRIMARY KEY)")

@@ -10,7 +10,6 @@ import qdrant_edge as edge
 
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores import switch
-from hubless.stores.qdrant import qdrant_edge
 from hubless.stores.qdrant.qdrant_edge import QdrantEdge
 from hubless.stores.store import StoreError
 from tests.stores.killer import killed_at
@@ -134,7 +133,7 @@ def test_a_green_that_does_not_serve_is_not_rolled_back(few, monkeypatch):
     store, ids, X, model = few
     apply_index(model, store, "moved")
     apply_index(model, store, "other")
-    monkeypatch.setattr(qdrant_edge, "put_in_place", lambda *_: 1 / 0)  # right before the switch
+    monkeypatch.setattr(switch, "put_in_place", lambda *_: 1 / 0)  # right before the switch
     with pytest.raises(ZeroDivisionError):
         promote_index(store, "moved")
     monkeypatch.undo()
@@ -151,14 +150,14 @@ def test_an_interrupted_promote_loses_nothing(few, monkeypatch):
     with pytest.raises(StoreError, match="nothing to roll back"):
         rollback_index(store.sibling("moved"))
     with monkeypatch.context() as patch:
-        patch.setattr(switch, "_exchange", lambda *_: 1 / 0)  # green has the name of the original to be
+        patch.setattr(switch, "exchange_names", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             promote_index(store, "moved")
     np.testing.assert_array_equal(store.fetch(ids).vectors, X)
     promote_index(store, "moved")  # which finds it under its name again
     np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr(switch, "_exchange", lambda *_: 1 / 0)
+        patch.setattr(switch, "exchange_names", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             rollback_index(store)
     np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)
@@ -211,3 +210,35 @@ def test_a_shard_that_another_client_has_open(few):
         store.facts()
     shard.close()
     assert store.facts().count == 60
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("dangling", "dangling is a link to .*nowhere.* Remove the link"),
+        ("items/inner", "is among the items"),
+        ("notes/green", "notes is a file"),
+        ("other", "exists already and was not made by hubless"),
+    ],
+)
+def test_a_target_that_cannot_be_written_is_refused_before_rows_are_read(
+    few, tmp_path, monkeypatch, target, words
+):
+    store, _, _, model = few
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(QdrantEdge, "batches", lambda *_: pytest.fail("rows were read"))
+    with pytest.raises((OSError, StoreError), match=words):
+        apply_index(model, store, str(tmp_path / target))
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_killed_processes_left_is_removed(few, tmp_path):
+    """By the next apply: the folder that was to become the copy, and a part of its mark."""
+    store, _, _, model = few
+    (tmp_path / ".moved.0123abcd.part").mkdir()
+    apply_index(model, store, "moved")
+    (tmp_path / "moved" / ".hubless.json.0123abcd.part").write_text("{")
+    apply_index(model, store, "moved")
+    assert not list(tmp_path.rglob("*.part"))

@@ -133,5 +133,26 @@ def test_the_key_is_sent_and_not_shown(few, monkeypatch):
     with pytest.raises(StoreError, match="QDRANT_API_KEY") as caught:
         store.facts()
     assert "secret" not in str(caught.value)
-    with pytest.raises(StoreError, match="leave the password out"):
-        QdrantCollection("http://me:secret@host:6333", "items")
+    for address in ("http://me:secret@host:6333", "me:secret@host:6333", "//me:secret@host:6333"):
+        with pytest.raises(StoreError, match="leave the password or key out"):
+            QdrantCollection(address, "items")
+
+
+def test_an_alias_that_is_switched_during_apply_moves_nothing_twice(few, monkeypatch):
+    """A promote beside it makes the alias serve the copy, which must not be read as the original."""
+    _, store, ids, X, model = few
+    monkeypatch.setattr(qdrant_collection, "PAGE", 25)
+    store = QdrantCollection(store.address, "items")
+    move, switched = model.move_batch, []
+
+    def move_and_switch(batch):
+        if not switched:
+            store._serve("other")  # of a promote that found the copy finished, before this began
+            switched.append(True)
+        return move(batch)
+
+    apply_index(model, store, "other")
+    monkeypatch.setattr(model, "move_batch", move_and_switch)
+    apply_index(model, store, "other")
+    assert switched
+    np.testing.assert_allclose(store.fetch(ids).vectors, model.move(X), rtol=1e-5, atol=1e-6)

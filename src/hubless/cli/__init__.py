@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from ..integrations import FORMS
 from ..support.imports import lazy_names
+from ..support.system_errors import explain
 from ..support.version import __version__
-from .options import Verb, VerbOptions
+from .options import Parser, Verb, VerbOptions, write_error
 
 CODES = "exit codes: 0 success; 1 failure, with a message that says why; 2 usage error; 130 interrupted"
 VERBS = {  # in the order in which users need them: the module with the options, and what the verb does
@@ -31,6 +32,7 @@ VERBS = {  # in the order in which users need them: the module with the options,
     "apply": ("switch", "build the moved index beside the original, which is only read"),
     "promote": ("switch", "switch to the moved index under the same name; the original is kept"),
     "rollback": ("switch", "switch back to the original under the same name; the moved index is kept"),
+    "recover": ("switch", "complete or undo a switch that was interrupted"),
     "status": ("switch", "say whether an index is an original or a moved one, and which model moved it"),
     "update": ("learn", "let a model learn from more labeled items, or forget some, without its old data"),
     "merge": ("learn", "merge models that learned from different items into one, without the data"),
@@ -51,29 +53,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stderr.close()
         return 0
-    except (OSError, ValueError, ImportError) as error:
-        print(f"hubless: {error}", file=sys.stderr)
+    except OSError as error:
+        write_error(explain(error), arguments)
+        return 1
+    except (ValueError, ImportError) as error:
+        write_error(str(error), arguments)
         return 1
     except Exception as error:  # a defect of ours: one line for the user, the traceback for a bug report
         if os.environ.get("HUBLESS_TRACEBACK"):
             raise
-        print(
-            f"hubless: {type(error).__name__}: {error}. This is a defect of hubless: set HUBLESS_TRACEBACK=1 "
-            "to see the traceback, and report it.",
-            file=sys.stderr,
+        write_error(
+            f"{type(error).__name__}: {error}. This is a defect of hubless: set HUBLESS_TRACEBACK=1 to see "
+            "the traceback, and report it.",
+            arguments,
         )
         return 1
     except KeyboardInterrupt:
-        print(
-            "hubless: interrupted; the same command resumes where it can, else it starts again",
-            file=sys.stderr,
-        )
+        write_error("interrupted; the same command resumes where it can, else it starts again")
         return 130
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all verbs; with `only`, only that verb has its options, which loads less."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hubless",
         description="Better k-nearest-neighbour answers: move the stored vectors, never the queries.",
         epilog=CODES,

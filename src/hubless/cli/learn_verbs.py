@@ -1,12 +1,18 @@
 """The verbs that make models: fit learns one, update adds and removes items, merge joins several."""
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import Any
 
-from ..support.text import printable
+from ..support.commands import typed
 from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, option, positive
+
+LEFT_OUT = {  # facts of a model that count what it was not learned from
+    "without a vector or a label": "items have no vector or no label, and were not learned from.",
+    "items without a vector": "items have no vector, and were ignored.",
+    "queries without a vector": "queries have no vector, and were ignored.",
+    "pairs left out": "pairs were ignored: their query or item is unknown, or has no vector.",
+}
 
 
 def add_fit(verb: Verb) -> None:
@@ -60,13 +66,12 @@ def _fit(options: VerbOptions) -> None:
         )
     from ..repair.learn_index import fit_index
     from ..saving import save
-    from ..saving.folder import check_replaceable
 
-    check_replaceable(options.out)
-    scratch = options.scratch
+    _check_out(options)
+    store, scratch = options.open_source(), options.scratch
     names = ("labels", "pairs", "mover", "column", "memory", "max_pairs", "skip_bad", "dask", "random_state")
     model = fit_index(
-        options.open_source(),
+        store,
         queries=options.open_queries(),
         in_parts=None if scratch is None else True,
         scratch=f"{options.out}.scratch" if scratch is None and options.labels is not None else scratch,
@@ -76,46 +81,54 @@ def _fit(options: VerbOptions) -> None:
     save(model, options.out)
     learned = {name: value for name, value in model.facts["learned"].items() if name != "seen"}
     result = {"model": str(options.out), "hash": model.hash, **model.facts, "learned": learned}
-    options.show(result, "\n".join(_fit_words(options, learned, model)))
+    options.show(result, _fit_lines(options, learned, model, store.moved_name))
 
 
-def _fit_words(options: VerbOptions, learned: dict[str, Any], model: Any) -> list[str]:
-    """Return what was learned, and what to do next."""
-    lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_words(learned)]
-    lines += _correction_words(learned)
-    if learned.get("pairs left out"):
-        count = f"{learned['pairs left out']:,} pairs were ignored"
-        lines.append(f"{count}: their query or item is unknown, or has no vector.")
+def _check_out(options: VerbOptions) -> None:
+    """Refuse, before anything is learned, a folder that the model could not be saved in."""
+    from ..saving.folder import check_replaceable
+    from ..stores.checks import check_outside
+
+    check_replaceable(options.out)
+    check_outside(options.open_source(), options.out)
+    if getattr(options, "queries", None) is not None:
+        check_outside(options.open_queries(), options.out)
+
+
+def _fit_lines(options: VerbOptions, learned: dict[str, Any], model: Any, moved: str) -> list[str]:
+    """Return what was learned, and what to do next; `moved` is a name for the moved index."""
+    lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_lines(learned)]
+    lines += _correction_lines(learned)
+    for name, words in LEFT_OUT.items():
+        lines += [f"{learned[name]:,} {words}"] if learned.get(name) else []
     if model.moves_nothing:
         measured = "Moving does not help measurably here: keep the index as it is."
         return [*lines, "Keep the index as it is." if learned["from"] == "log" else measured]
-    from ..repair.index_items import moved_name
-
-    folder, target = shlex.quote(options.out), shlex.quote(moved_name(options.source))
     lines += [] if model.query_note is None else [model.query_note]
     lines.append("`hubless preview` and `hubless evaluate` show what would change.")
-    return [*lines, f"next: hubless apply {folder} {options.typed_source()} -o {target}"]
+    return [
+        *lines,
+        *options.next_command("next:", "apply", options.out, options.source, more=typed("-o", moved)),
+    ]
 
 
-def _correction_words(learned: dict[str, Any]) -> list[str]:
+def _correction_lines(learned: dict[str, Any]) -> list[str]:
     """Return what a user should know of a correction that was learned from a log of queries."""
     lines = []
     if learned["from"] != "log" and "correction" in learned:
         lines += [f"correction: {learned['correction']}", learned["correction chosen by"]]
     for item in learned.get("held items", []):
-        lines.append(f"  {printable(str(item['id']))}: {item['before']:,} → {item['after']:,} answers")
+        lines.append(f"  {item['id']}: {item['before']:,} → {item['after']:,} answers")
     agreement = learned.get("agreement without a column")
     if agreement is not None:
         lines.append(
             f"Without a column, {agreement:.1%} of the answers to held-out queries are those of the exact "
             "correction."
         )
-    if learned.get("queries without a vector"):
-        lines.append(f"{learned['queries without a vector']:,} queries have no vector and were ignored.")
     return lines
 
 
-def _part_words(learned: dict[str, Any]) -> list[str]:
+def _part_lines(learned: dict[str, Any]) -> list[str]:
     """Return what a user should know of a model that was learned block by block."""
     if "chosen on" not in learned:
         return []
@@ -127,8 +140,6 @@ def _part_words(learned: dict[str, Any]) -> list[str]:
         )
     if learned["sampled"]:
         lines.append(f"These are a sample of all {learned['all pairs']:,} pairs; --max-pairs all takes all.")
-    if learned["without a vector or a label"]:
-        lines.append(f"{learned['without a vector or a label']:,} items lack a vector or a label.")
     lines += [f"skipped: {entry['why']}" for entry in learned["left out"]]
     if learned["left out"]:
         lines.append("Repair or remove these parts before `hubless apply`, which moves all or none.")
@@ -153,6 +164,7 @@ def add_update(verb: Verb) -> None:
 
 def _update(options: VerbOptions) -> None:
     _check_new(options.out)
+    _check_out(options)
     from ..repair.update import update_model
 
     names = ("model", "labels", "remove")
@@ -172,8 +184,11 @@ def add_merge(verb: Verb) -> None:
 
 
 def _merge(options: VerbOptions) -> None:
-    _check_new(options.out)
     from ..repair.update import merge_models
+    from ..saving.folder import check_replaceable
+
+    _check_new(options.out)
+    check_replaceable(options.out)
 
     _save_updated(options, merge_models([options.model, *options.others]))
 
@@ -200,4 +215,4 @@ def _save_updated(options: VerbOptions, model: Any) -> None:
             "may differ more from one that never saw them than the old one does. Fit again instead."
         )
     lines.append("It has no figures yet: measure it with `hubless evaluate`.")
-    options.show({"model": str(options.out), "hash": model.hash, **model.facts}, "\n".join(lines))
+    options.show({"model": str(options.out), "hash": model.hash, **model.facts}, lines)

@@ -52,7 +52,7 @@ def _preview(options: VerbOptions) -> None:
     names = ("rows", "like", "k", "fetched", "text")
     source, queries = options.open_source(), options.open_queries()
     previews = preview_index(options.model, source, queries, **options.given(*names))
-    options.show([vars(preview) for preview in previews], "\n\n".join(map(str, previews)))
+    options.show([vars(preview) for preview in previews], "\n\n".join(map(str, previews)).split("\n"))
 
 
 def add_predict(verb: Verb) -> None:
@@ -61,7 +61,8 @@ def add_predict(verb: Verb) -> None:
         _predict,
         "hubless predict model queries.npy --source index.faiss --items items.csv > classes.txt",
         "hubless predict classifier queries.npy  # a classifier that hubless.save wrote",
-        more="It prints one class per line, in the order of the queries.",
+        more="It prints one class per line, in the order of the queries; control and invisible characters "
+        "of a class are printed as spaces, and kept by --json.",
     )
     option(verb, "model", f"{MODEL}, or a classifier that hubless.save wrote")
     verb.add_queries("queries")
@@ -83,4 +84,4 @@ def _predict(options: VerbOptions) -> None:
         progress=None,
     )
     rows = [{"query": name, "class": value} for name, value in zip(ids, classes.tolist(), strict=True)]
-    options.show(rows, "\n".join(map(str, classes.tolist())))
+    options.show(rows, map(str, classes.tolist()))

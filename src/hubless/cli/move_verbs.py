@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 from ..integrations import FORMS
-from .options import MODEL, Verb, VerbOptions, option
+from ..support.text import encodable, terminal_json
+from .options import MODEL, Verb, VerbOptions, encoding_of, option
 
 
 def add_move(verb: Verb) -> None:
@@ -32,7 +33,7 @@ def _move(options: VerbOptions) -> None:
         move_arrow(options.model, sys.stdin.buffer, sys.stdout.buffer, **fields)
         return
     for line in move_lines(options.model, sys.stdin, **fields):
-        print(line)
+        print(encodable(terminal_json(line), encoding_of(sys.stdout)))
 
 
 def add_export(verb: Verb) -> None:
@@ -52,4 +53,4 @@ def _export(options: VerbOptions) -> None:
     from ..integrations.export import export
 
     written = [str(path) for path in export(options.model, options.form, options.out)]
-    options.show({"written": written}, "\n".join(written))
+    options.show({"written": written}, written)

@@ -2,14 +2,16 @@
 
 import argparse
 import json
-import shlex
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NoReturn
 
 from ..stores.kinds import DATABASES, METRICS, SUFFIXES
-from ..support.text import as_json, encodable, terminal_json
+from ..support.commands import command, typed
+from ..support.credentials import how_to_supply, without_secrets, without_secrets_in
+from ..support.text import as_json, encodable, printable, terminal_json
 
 SOURCE = (
     f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not FAISS), or a "
@@ -48,7 +50,24 @@ def option(verb: Any, usage: str, help: str, **how: Any) -> None:
     verb.add_argument(*(flags or metavars), help=help, **how)
 
 
-class Verb(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors show no secret of the command line."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse a command line, and remember it."""
+        self.given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and a message, and exit."""
+        for text in self.given:  # a password may have spaces
+            message = message.replace(text, without_secrets(text))
+        super().error(printable(without_secrets_in(message, self.given)))
+
+
+class Verb(Parser):
     """The parser of a verb."""
 
     def explain(self, run: Any, *examples: str, more: str = "", has_json: bool = True) -> None:
@@ -129,26 +148,38 @@ class VerbOptions(argparse.Namespace):
 
     def _typed(self, *names: str) -> list[str]:
         given = {name: value for name, value in self.given(*names).items() if value is not None}
-        return [text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        words = [typed(f"--{name.replace('_', '-')}", value) for name, value in given.items()]
+        return [text for option in words for text in option]
 
-    def typed_source(self) -> str:
-        """Return the source and its options, as typed on a command line."""
-        return shlex.join([self.source, *self.source_options()])
+    def next_command(self, start: str, verb: str, *names: str, more: Sequence[str] = ()) -> list[str]:
+        """Return a line with a command on the source, and one on how to give a secret that it lacks."""
+        line = command(verb, *map(without_secrets, names), options=[*self.source_options(), *more])
+        return [f"{start} {line}", *how_to_supply(*names)]
 
-    def show(self, result: Any, words: str | None = None) -> None:
-        """Print a result: as JSON, or in words."""
+    def show(self, result: Any, lines: Iterable[str] | None = None) -> None:
+        """Print a result: as JSON, or in words, line by line."""
         if self.json:
             plain = as_json(result.as_dict() if hasattr(result, "as_dict") else result)
             is_utf = encoding_of(sys.stdout).startswith("utf")  # elsewhere, JSON has escapes for all letters
             text = terminal_json(json.dumps(plain, indent=1, ensure_ascii=not is_utf, allow_nan=False))
+            print(encodable(text, encoding_of(sys.stdout)))
         else:
-            text = str(result) if words is None else words
-        print(encodable(text, encoding_of(sys.stdout)))
+            write_lines(str(result).split("\n") if lines is None else lines, sys.stdout)
 
-    def remark(self, text: str) -> None:
+    def remark(self, *lines: str) -> None:
         """Print a remark that is not part of the result; with --json, to stderr."""
-        stream = sys.stderr if self.json else sys.stdout
-        print(encodable(text, encoding_of(stream)), file=stream)
+        write_lines(lines, sys.stderr if self.json else sys.stdout)
+
+
+def write_lines(lines: Iterable[str], stream: Any) -> None:
+    """Print lines; what is untrusted in them adds no line, and does not steer a terminal."""
+    for line in lines:
+        print(encodable(printable(line), encoding_of(stream)), file=stream)
+
+
+def write_error(message: str, given: Sequence[str] = ()) -> None:
+    """Print what went wrong to stderr, on one line, without secrets, such as those of the words given."""
+    write_lines([f"hubless: {without_secrets_in(message, given)}"], sys.stderr)
 
 
 def encoding_of(stream: Any) -> str:

@@ -1,11 +1,10 @@
 """The verbs of the paper: the demo, its experiments, its tables."""
 
-import shlex
-import sys
 from pathlib import Path
 
 from ..paper import names
-from .options import Verb, VerbOptions, option, positive
+from ..support.commands import command
+from .options import Verb, VerbOptions, option, positive, write_error
 
 
 def add_demo(verb: Verb) -> None:
@@ -17,12 +16,15 @@ def add_demo(verb: Verb) -> None:
 
 def _demo(options: VerbOptions) -> None:
     from ..paper import demo
+    from ..report.page import check_page
 
+    if options.report is not None:
+        check_page(options.report)
     rows = demo.compare(options.splits)
-    options.show(rows, demo.table(rows))
+    options.show(rows, demo.table(rows).split("\n"))
     if options.report is not None:
         page = demo.report().save(options.report)
-        options.remark(f"\n{page} shows the hubs of the blobs, before and after.")
+        options.remark("", f"{page} shows the hubs of the blobs, before and after.")
 
 
 def add_reproduce(verb: Verb) -> None:
@@ -56,24 +58,26 @@ def add_reproduce(verb: Verb) -> None:
 
 
 def _reproduce(options: VerbOptions) -> int:
-    from ..paper.pages import MOVED, PLAIN, write_pages
+    from ..paper.pages import MOVED, PLAIN, check_pages, write_pages
     from ..paper.reproduce import Options, outcomes, plan, reproduce
 
     if options.report is not None and not {PLAIN, MOVED} <= set(options.methods):
         raise ValueError(f"the pages of --report compare {PLAIN} with {MOVED}: add them to --methods.")
+    if options.report is not None:
+        check_pages(options.datasets, options.report)
     cells = plan(options.datasets, options.methods, options.splits, options.dim)
     shared = Options(options.out, options.data_dir, options.rows, options.device)
     reproduce(cells, shared, options.jobs, names.PASSES if options.only is None else (options.only,))
     results = outcomes(cells, shared)
     done = sum(entry["status"] == "done" for entry in results)
-    tables = f"hubless tables {shlex.quote(str(options.out))}"
-    options.show(results, f"{done} of {len(results)} results are in {options.out}; next: {tables}")
+    tables = command("tables", str(options.out))
+    options.show(results, [f"{done} of {len(results)} results are in {options.out}; next: {tables}"])
     if options.report is not None:
         for page in write_pages(options.datasets, options.dim, shared, options.report):
             options.remark(str(page))
     failed = [entry for entry in results if entry["status"] == "failed"]
     for entry in failed:
-        print(f"hubless: {entry['file']}: {entry['error']}", file=sys.stderr)
+        write_error(f"{entry['file']}: {entry['error']}")
     return 1 if failed else 0
 
 
@@ -95,4 +99,4 @@ def _tables(options: VerbOptions) -> None:
     if options.json:
         options.show(tables.as_json(results.read(options.results)))
     else:
-        print(*tables.write(options.results, options.out), sep="\n")
+        options.show(None, map(str, tables.write(options.results, options.out)))

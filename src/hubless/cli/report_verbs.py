@@ -34,7 +34,7 @@ def _evaluate(options: VerbOptions) -> None:
         _check_truth(options)
         report, files = _write_page(options, options.report)
         evaluation = report.evaluation
-        options.show({**evaluation.as_dict(), **files}, f"{evaluation}\n{_page_words(files)}")
+        options.show({**evaluation.as_dict(), **files}, [*str(evaluation).split("\n"), *_page_lines(files)])
         return
     if options.parquet is not None:
         raise ValueError("--parquet is a part of the page: give --report FILE too.")
@@ -96,8 +96,7 @@ def _report(options: VerbOptions) -> None:
     report, files = _write_page(options, options.out)
     summary = report.figures["summary"]
     verdict = f"{summary['verdict']['title']}. {summary['verdict']['words']}"
-    words = "\n".join([summary["sentence"], verdict, _page_words(files)])
-    options.show({**report.figures, **files}, words)
+    options.show({**report.figures, **files}, [summary["sentence"], verdict, *_page_lines(files)])
     if options.open:
         webbrowser.open(Path(files["page"]).resolve().as_uri())
 
@@ -135,10 +134,10 @@ def _write_page(options: VerbOptions, page: Path) -> Any:
     )
 
 
-def _page_words(files: dict[str, Any]) -> str:
+def _page_lines(files: dict[str, Any]) -> list[str]:
     """Return where the page is, and the command that opens the table."""
-    words = f"{files['page']} ({files['bytes'] / 1e6:.1f} MB) opens in any browser."
+    lines = [f"{files['page']} ({files['bytes'] / 1e6:.1f} MB) opens in any browser."]
     if "command" in files:
-        words += f"\n{files['parquet']} opens with: {files['command']}"
-        words += "\nembedding-atlas is a separate program: pip install embedding-atlas"
-    return words
+        lines.append(f"{files['parquet']} opens with: {files['command']}")
+        lines.append("embedding-atlas is a separate program: pip install embedding-atlas")
+    return lines

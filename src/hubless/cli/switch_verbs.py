@@ -1,8 +1,9 @@
-"""The verbs that build a moved index and switch to it: apply, promote, rollback, status."""
+"""The verbs that build a moved index and switch to it: apply, promote, rollback, recover, status."""
 
-import shlex
 from typing import Any
 
+from ..support.commands import typed
+from ..support.credentials import without_secrets
 from .options import MODEL, Verb, VerbOptions, add_dask, option
 
 
@@ -24,15 +25,17 @@ def add_apply(verb: Verb) -> None:
 def _apply(options: VerbOptions) -> None:
     from ..repair.apply import apply_index
 
-    result = apply_index(options.model, options.open_source(), options.out, dask=options.dask, progress=None)
+    store = options.open_source()
+    result = apply_index(options.model, store, options.out, dask=options.dask, progress=None)
+    model = typed("--model", options.model) if store.can_reconcile else []
     lines = [
         f"{result['target']}: {result['rows']:,} rows, {result['written']:,} written and "
         f"{result['removed']:,} removed in this run.",
         *result["notes"],
-        f"{options.source} is unchanged and serves as before. "
-        f"Next: hubless promote {options.typed_source()} {shlex.quote(options.out)}",
+        f"{without_secrets(options.source)} is unchanged and serves as before.",
+        *options.next_command("next:", "promote", options.source, options.out, more=model),
     ]
-    options.show(result, "\n".join(lines))
+    options.show(result, lines)
 
 
 def add_promote(verb: Verb) -> None:
@@ -41,21 +44,25 @@ def add_promote(verb: Verb) -> None:
         _promote,
         "hubless promote index.faiss moved.faiss",
         "hubless promote lancedb:shop#products products_moved",
+        "hubless promote postgresql://me@localhost/shop#products products_moved --model model",
         more="One step: every query finds either the original or the moved index.",
     )
     verb.add_source()
     option(verb, "target", "name that was given to `hubless apply -o`")
+    option(
+        verb, "--model MODEL", "for PostgreSQL: move rows that changed since `hubless apply`, with its model"
+    )
+    text = "with --model: longest time that writers may have to wait (default: 30)"
+    option(verb, "--max-wait SECONDS", text, type=float, default=30.0)
 
 
 def _promote(options: VerbOptions) -> None:
     from ..repair.apply import promote_index
 
-    result = promote_index(options.open_source(), options.target)
-    words = (
-        f"{result['serving']} now serves the moved vectors; the original is kept as {result['original']}.\n"
-        f"To undo: hubless rollback {options.typed_source()}"
-    )
-    options.show(result, words)
+    given = options.given("model", "max_wait")
+    result = promote_index(options.open_source(), options.target, **given)
+    head = f"{result['serving']} now serves the moved vectors; the original is kept as {result['original']}."
+    options.show(result, [head, *options.next_command("To undo:", "rollback", options.source)])
 
 
 def add_rollback(verb: Verb) -> None:
@@ -69,12 +76,30 @@ def _rollback(options: VerbOptions) -> None:
 
     result = rollback_index(options.open_source())
     kept = f"the moved index is kept as {result['moved_kept_as']}"
-    words = f"{result['serving']} serves the original again; {kept}."
+    lines = [f"{result['serving']} serves the original again; {kept}."]
     if result["added_since"]:
-        words += (
-            f"\n{result['added_since']:,} rows were added since the switch; only the moved index has them."
+        lines.append(
+            f"{result['added_since']:,} rows were added since the switch; only the moved index has them."
         )
-    options.show(result, words)
+    options.show(result, lines)
+
+
+def add_recover(verb: Verb) -> None:
+    """Add the options of `hubless recover`."""
+    verb.explain(
+        _recover,
+        "hubless recover folder-of-parts",
+        more="`promote` and `rollback` do this first, too; no other verb does.",
+    )
+    verb.add_source()
+
+
+def _recover(options: VerbOptions) -> None:
+    from ..repair.apply import recover_index
+
+    result = recover_index(options.open_source())
+    done = "An interrupted switch was recovered." if result["recovered"] else "There was nothing to recover."
+    options.show(result, [done, *_status_lines(result)])
 
 
 def add_status(verb: Verb) -> None:
@@ -87,17 +112,20 @@ def _status(options: VerbOptions) -> None:
     from ..repair.apply import index_status
 
     result = index_status(options.open_source())
-    options.show(result, _status_words(result))
+    options.show(result, _status_lines(result))
 
 
-def _status_words(result: dict[str, Any]) -> str:
+def _status_lines(result: dict[str, Any]) -> list[str]:
     metric = result["metric"] or "unknown"
     rows = f"{result['count']:,} rows of {result['dimension']} columns"
     head = f"{result['name']}: {result['status']}, {rows}, metric {metric}"
+    if result["interrupted"]:
+        recover = "if it was interrupted, `hubless recover` completes or undoes it"
+        return [head, f"a switch is happening now or was interrupted: {recover}"]
     if result["model"] is None:
-        return head
+        return [head]
     lines = [head, f"moved by model {result['model'][:12]}, from {result['source']}"]
     if result["original"] is not None:
         missing = ", which no longer exists: there is no way back"
         lines.append(f"original kept as {result['original']}{'' if result['original_is_there'] else missing}")
-    return "\n".join(lines)
+    return lines

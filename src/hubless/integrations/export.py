@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..repair.index_items import Model, as_repair
 from ..repair.repair import Repair
+from ..support.outputs import check_output
 from ..support.version import __version__
 from ..support.writing import new_folder
 from .affine import WARNING, affine
@@ -33,6 +34,7 @@ def export(model: Model, form: str, path: str | os.PathLike[str]) -> list[Path]:
     """
     if form not in WRITERS:
         raise ValueError(f"form must be one of {', '.join(WRITERS)}; got {form!r}.")
+    check_output(path)
     repair = as_repair(model)
     affine_map = affine(repair)
     with new_folder(Path(path).expanduser().absolute()) as part:

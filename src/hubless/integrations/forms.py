@@ -19,6 +19,7 @@ STANDALONE = '''"""Moves stored vectors; queries stay as they are. It needs NumP
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +48,15 @@ def main(source, target):
     vectors = np.load(source, mmap_mode="r", allow_pickle=False)
     if vectors.ndim != 2 or vectors.shape[1] != W.shape[1]:
         raise SystemExit(f"{source} has the shape {vectors.shape}; expected (any, {W.shape[1]}).")
-    if os.path.exists(target):
+    if os.path.lexists(target):
         raise SystemExit(f"{target} exists already and is not changed; give a new name.")
-    part = f"{target}.{os.getpid()}.part"
-    moved = np.lib.format.open_memmap(part, "w+", move(vectors[:1]).dtype, (len(vectors), len(b)))
-    for start in range(0, len(vectors), 8192):
-        moved[start : start + 8192] = move(vectors[start : start + 8192])
-    moved.flush()
-    os.replace(part, target)
+    with tempfile.TemporaryDirectory(dir=Path(target).absolute().parent, prefix=".move-") as folder:
+        part = Path(folder, "moved.npy")  # in a folder that only this user can enter
+        moved = np.lib.format.open_memmap(part, "w+", move(vectors[:1]).dtype, (len(vectors), len(b)))
+        for start in range(0, len(vectors), 8192):
+            moved[start : start + 8192] = move(vectors[start : start + 8192])
+        moved.flush()
+        os.replace(part, target)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from ..arrays import to_numpy
 from ..evaluation import BeforeAfter, evaluate_classes
 from ..report.choice import with_surface
 from ..report.details import Captions
+from ..report.page import check_page
 from ..report.report import ModelDescription, Report, make_report, step
 from ..selection.folds import tried_row
 from .datasets import RECIPES
@@ -25,6 +26,12 @@ from hubless import MoveLabeledClassifierCV
 
 model = MoveLabeledClassifierCV().fit(X, y)
 classes = model.predict(queries)"""
+
+
+def check_pages(names: list[str], folder: Path) -> None:
+    """Refuse a folder in which the page of a data set cannot be written."""
+    for name in names:
+        check_page(folder / f"{name}.html")
 
 
 def write_pages(names: list[str], dim: int, options: Options, folder: Path) -> list[Path]:

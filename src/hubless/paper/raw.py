@@ -14,11 +14,12 @@ from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..arrays.devices import device_name
+from ..support.text import printable, reason, short
+from ..support.untrusted_json import parse_json, read_bounded
 from ..support.version import __version__
 from ..support.writing import new_file
 from .names import KINDS
@@ -27,6 +28,7 @@ from .published import TABLES
 Entry = dict[str, Any]  # one raw result; the same object may be returned twice, so it is never changed
 
 FOLDED = "results.jsonl"
+MOST = 1 << 30  # bytes of a file of results
 PATTERN = "*/dim-*/*/split-*.json"
 HEAD = ("dataset", "title", "kind", "note", "method", "split", "dim", "status")
 MEASURED = ("accuracy", "skewness", "chosen", "threads", "device", "machine", *TABLES[1])
@@ -59,7 +61,7 @@ def is_time(name: str) -> bool:
 def load(folder: Path, name: str) -> Entry | None:
     """Return one raw result, or None where there is none; a file that cannot be read does not count."""
     try:
-        entry = json.loads((folder / name).read_text(encoding="utf-8"))
+        entry = parse_json(read_bounded(folder / name, MOST), any_numbers=True)
     except (FileNotFoundError, ValueError):
         entry = None
     if isinstance(entry, dict) and {"rows", "status"} <= set(entry):
@@ -81,7 +83,7 @@ def load_all(folder: Path) -> dict[str, Entry]:
         raise FileNotFoundError(f"{folder} {what}; give the folder that the experiment wrote its results to.")
     entries = _merged(folder, lines, {name: read_file(folder / name) for name in files})
     for name, entry in entries.items():
-        _check(entry, name, folder / name if name in files else f"{folder / FOLDED}, {name}")
+        _check(entry, name, folder / name if name in files else f"{folder / FOLDED}, {printable(name)[:300]}")
     return {name: entries[name] for name in sorted(entries, key=lambda name: name.split("/"))}
 
 
@@ -97,7 +99,7 @@ def folded(folder: Path) -> Mapping[str, Entry]:
 
 @lru_cache(maxsize=4)  # a run asks for one cell after another
 def _folded(file: Path, *version: int) -> dict[str, Entry]:
-    return parse(file.read_text(encoding="utf-8"), str(file))
+    return parse(read_bounded(file, MOST).decode(), str(file))
 
 
 def files_of(folder: Path) -> list[str]:
@@ -108,7 +110,7 @@ def files_of(folder: Path) -> list[str]:
 def read_file(file: Path) -> Any:
     """Return the content of one file; ValueError where it is damaged."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return parse_json(read_bounded(file, MOST), any_numbers=True)
     except ValueError as error:
         raise ValueError(f"{file} is not readable JSON ({error}); {REPAIR}.") from error
 
@@ -135,16 +137,21 @@ def _check(entry: Any, name: str, where: Path | str) -> None:
     for field in {"accuracy", "skewness", "seconds"} & set(needed):
         if field == "skewness" and entry[field] is None:  # a method without neighbours
             continue
-        if not isinstance(entry[field], int | float) or not isfinite(entry[field]):
-            raise ValueError(f"{where}: {field} must be a finite number, got {entry[field]!r}; {REPAIR}.")
+        if not _is_finite(entry[field]):
+            got = short(entry[field])
+            raise ValueError(f"{where}: {field} must be a finite number, got {got}; {REPAIR}.")
     if not isinstance(entry.get("machine", {}), dict):
-        raise ValueError(f"{where}: machine must be an object, got {entry['machine']!r}; {REPAIR}.")
-    if entry["kind"] not in KINDS:
-        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}; got {entry['kind']!r}.")
+        raise ValueError(f"{where}: machine must be an object, got {short(entry['machine'])}; {REPAIR}.")
+    if entry["kind"] not in list(KINDS):  # a list: what is not hashable is not in it either
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}; got {short(entry['kind'])}.")
     cell = _cell_of(entry)
     if cell.name(is_time(name)) != name:
-        says = cell.name().removesuffix(".json")
+        says = printable(cell.name().removesuffix(".json"))[:300]
         raise ValueError(f"{where} contains the result of {says}: a file was moved by hand, move it back.")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e300  # not `isfinite`: a number may be too long
 
 
 def _cell_of(entry: Entry) -> Cell:
@@ -178,10 +185,10 @@ def parse(text: str, source: str) -> dict[str, Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                _take(json.loads(line), machines, entries)
+                _take(parse_json(line, any_numbers=True), machines, entries)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ValueError(
-                    f"line {number} of {source} is damaged ({type(error).__name__}: {error}); restore the "
+                    f"line {number} of {source} is damaged ({reason(error)}); restore the "
                     "file, or remove the line and run its cell again."
                 ) from error
     return entries

@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..arrays.devices import place
+from ..support.outputs import check_output
 from ..support.progress import progress_bar
 from . import datasets, names, raw
 from .experiment import MEASURES, METHODS, Measure, Split, fitted, run_seconds, split_at_random
@@ -62,6 +63,8 @@ def reproduce(
     """Run what is missing: first the cells, `jobs` at a time, then their times, one at a time."""
     passes = list(passes)
     _check_device(options.device)
+    for cell in cells[:1]:
+        check_output(options.out / cell.name())
     if "cells" in passes:
         _work(run_cell, [cell for cell in cells if not is_done(cell, options)], options, jobs, "cells")
     if "times" in passes:
@@ -74,6 +77,8 @@ def reproduce(
 def _check_device(device: str) -> None:
     try:
         place(np.zeros(1), device)
+    except ImportError as error:  # torch is missing
+        raise ImportError(f"device {device!r} cannot be used: {error} Or use --device cpu.") from error
     except (AssertionError, RuntimeError) as error:
         raise ValueError(
             f"device {device!r} cannot be used: {error} Use --device cpu or --device cuda."

@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from ..support.outputs import check_output
 from .claims import verdicts
 from .published import DIMENSION
 from .raw import write_files
@@ -176,6 +177,7 @@ def write(folder: str | Path, out: str | Path) -> list[Path]:
 
     Everything is made before the first file is replaced, and each is replaced in one step.
     """
+    check_output(Path(out) / "results.md")
     results = read(folder)
     drawn = draw(rows(results), gains(results))
     files = {name: text.encode() for name, text in texts(results, drawn).items()}

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..support.outputs import check_output
 from ..support.writing import new_file
 from .curves import centrality, lorenz, movers, singular_values, skyline, variance
 from .maps import hub_map
@@ -64,8 +65,9 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
 
     Returns the files. The same report gives the same bytes.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     if path.is_dir() or not path.suffix:
+        check_output(path / "skyline.svg")
         path.mkdir(parents=True, exist_ok=True)
         return [
             _write(figure, path / f"{name}{suffix}")
@@ -78,6 +80,7 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
             f"{path.name} ends in {path.suffix}; plots are written as {', '.join(SUFFIXES)}, or to a folder, "
             "whose name has no full stop."
         )
+    check_output(path)
     return [_write(summary(report), path)]
 
 
@@ -109,6 +112,8 @@ def _write(figure: Any, path: Path) -> Path:
         # Characters that the font lacks are drawn as boxes; an SVG keeps them as they are
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
         content = file_of(figure, path.suffix.lower()[1:])
-    with new_file(path) as file:
+    real = check_output(path)
+    real.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(real) as file:
         file.write(content)
     return path

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .apply import apply_index as apply_index
     from .apply import index_status as index_status
     from .apply import promote_index as promote_index
+    from .apply import recover_index as recover_index
     from .apply import rollback_index as rollback_index
     from .doctor import diagnose as diagnose
     from .evaluate import evaluate_index as evaluate_index
@@ -41,6 +42,7 @@ _HOMES = {
     "predict_index": "predict",
     "preview_index": "preview",
     "promote_index": "apply",
+    "recover_index": "apply",
     "rollback_index": "apply",
     "update_model": "update",
 }

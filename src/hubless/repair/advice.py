@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..hubness import Hubness
-from ..stores.store import Store
+from ..stores.store import Facts, Store
 from .index_items import UNIT
 
 SAFE = {
@@ -29,17 +29,17 @@ PLANTED = [
 
 
 def advise(
-    store: Store, metric: str, is_exact: bool, norms: np.ndarray, hubness: Hubness | None, has_queries: bool
+    store: Store, facts: Facts, norms: np.ndarray, hubness: Hubness | None, has_queries: bool
 ) -> tuple[str, list[str]]:
     """Return a verdict and lines of advice."""
-    mark = store.mark()
+    mark, metric = store.mark(), facts.metric or "l2"
     if mark is not None:
         kept = f"; the original is {mark.original}" if mark.original else f", made from {mark.source}"
         return "moved", [f"These vectors were moved by hubless model {mark.model[:12]}{kept}."]
-    if not is_exact:
+    if not facts.is_exact:
         return "do not move", [
-            "The index keeps its vectors quantised, so nothing should be learned from what it returns:",
-            "fit and apply on the file of original vectors, then build the index again.",
+            f"The index {facts.why_inexact}.",
+            "So fit and apply on the file of original vectors, then build the index again.",
         ]
     if metric == "ip" and np.abs(norms - 1).max() > UNIT:
         return "do not move", [

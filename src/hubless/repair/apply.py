@@ -5,32 +5,21 @@ This is a blue/green deployment: "blue" is the store that serves, "green" the mo
 
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..outofcore.dask.dask_files import write_moved
 from ..outofcore.dask.engine import cluster
 from ..stores.files.file_store import FileStore
+from ..stores.reconcile import Reconcile
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
-from ..support.progress import progress_bar
 from ..support.version import __version__
-from .index_items import (
-    Model,
-    Source,
-    are_unit,
-    as_repair,
-    as_store,
-    check_dimension,
-    check_original,
-    read_items,
-    space_of,
-)
+from .before_reading import check_dimension, check_named, check_original
+from .build_copy import fill, unmoved_notes, write_on_dask, write_rows
+from .index_items import Model, Source, as_repair, as_store, read_items
+from .late_rows import check_lengths, reconcile_by, reconcile_with
 from .recall import compare_recall
 from .repair import Repair
-
-PASSES = 5  # over blue, while others write to it
 
 
 def apply_index(
@@ -56,25 +45,37 @@ def apply_index(
     Returns
     -------
     result : dict
-        "target", "rows", "written", "removed", "passes", "metric", "notes", "hubless_version"
+        "target", "rows", "written", "removed", "passes", "unmoved", "metric", "notes", "hubless_version".
+        "unmoved" has the number of rows that are not moved, for each reason; None where nothing was read.
     """
     repair, blue = as_repair(model), as_store(source)
     blue.refresh()
+    blue = blue.pinned()  # a promote beside this must not make it read, and move again, what was moved
     state = blue.state()  # before its rows are read
     facts = blue.facts()
-    notes = check_movable(repair, blue, facts)
-    _check_same_rows(repair, blue)
+    check_movable(repair, blue, facts, batches=[])
+    check_named(blue, facts, repair.columns)
     green = blue.sibling(target)
     if dask is not None and not isinstance(green, FileStore):
         raise StoreError(f"{blue.name} is not made of files, so one process writes it: leave out --dask.")
+    width = None if repair.width == facts.dimension else repair.width
+    mark = Mark(repair.hash, blue.name, "", done=False, width=width)
+    green.check_target(blue, mark)
     with nullcontext() if dask is None else cluster(dask), green.lock():
+        notes = check_movable(repair, blue, facts)
+        _check_same_rows(repair, blue)
         _check_nothing_is_lost(blue, green)
-        width = None if repair.width == facts.dimension else repair.width
-        green.begin(blue, Mark(repair.hash, blue.name, "", done=False, width=width))
-        write: Any = _write if dask is None else _write_on_dask
+        green.begin(blue, mark)
+        write: Any = write_rows if dask is None else write_on_dask
         write = partial(write, repair, blue, green, facts.count, progress)
-        state, counts = _fill(blue, green, state, write, repair.label, notes)
-        green.finish(blue, Mark(repair.hash, blue.name, state, done=True, width=width))
+        state, counts = fill(blue, green, state, write, notes)
+        notes += unmoved_notes(repair, counts["unmoved"] or {})
+        mark = replace(mark, state=state, done=True)
+        if green.can_reconcile:
+            late = reconcile_with(repair, blue, facts.metric or repair.stored_metric)
+            state, n_late = green.catch_up(blue, mark, late)
+            mark, counts["written"] = replace(mark, state=state), counts["written"] + n_late
+        green.finish(blue, mark)
         notes += compare_recall(blue, green) if counts["written"] or counts["removed"] else []
     return {
         "target": green.name,
@@ -86,8 +87,28 @@ def apply_index(
     }
 
 
-def promote_index(source: Source, target: str) -> dict[str, Any]:
+def promote_index(
+    source: Source,
+    target: str,
+    model: Model | None = None,
+    *,
+    max_rows: int = Reconcile.rows,
+    max_wait: float = Reconcile.seconds,
+) -> dict[str, Any]:
     """Switch to the moved index under the name of the original, in one step; the original is kept.
+
+    Parameters
+    ----------
+    source : name of a store, or Store
+    target : str
+        What was given to `apply_index`.
+    model : folder, Repair or mover, optional
+        The model that moved it. With it, rows of a PostgreSQL table that changed since are moved, too: most
+        while others write, the last ones while their writers wait. Without it, and in other stores, such
+        changes are an error.
+    max_rows, max_wait : int, float
+        How many rows may be moved while writers wait, and for how many seconds they may wait; beyond that,
+        StoreError, and the original serves as before.
 
     Returns
     -------
@@ -96,18 +117,25 @@ def promote_index(source: Source, target: str) -> dict[str, Any]:
     """
     blue = as_store(source)
     blue.recover()
+    blue.facts()  # refuses a source whose vector column is not named, which the way back needs
     green = blue.sibling(target)
-    mark = green.mark() if green.exists() else None
+    mark, served_mark = green.mark() if green.exists() else None, blue.mark()
+    if mark is None and served_mark is not None and served_mark.original is not None and not green.exists():
+        raise StoreError(
+            f"{green.name} does not exist, and {blue.name} serves a moved copy, by model "
+            f"{served_mark.model[:12]}: an earlier promote may have completed. To undo it, roll back."
+        )
     if mark is None or not mark.done:
         unmarked = "was not made by hubless" if green.exists() else "does not exist"
         state = unmarked if mark is None else "is not finished"
         raise StoreError(f"{green.name} {state}. Run `hubless apply` to its end first.")
     if mark.source != blue.name:
         raise StoreError(f"{green.name} was made from {mark.source}, not from {blue.name}.")
-    served_mark = blue.mark()
     if served_mark is not None and not (_is_interrupted(served_mark) and served_mark.model == mark.model):
         raise StoreError(f"{blue.name} is moved already; roll back first.")
-    return {"serving": blue.name, "moved_by": mark.model, "original": blue.promote(green)}
+    late = () if model is None else reconcile_by(as_repair(model), blue, mark, max_rows, max_wait)
+    kept = blue.promote(green, *late)
+    return {"serving": blue.name, "moved_by": mark.model, "original": kept}
 
 
 def rollback_index(source: Source) -> dict[str, Any]:
@@ -130,17 +158,34 @@ def rollback_index(source: Source) -> dict[str, Any]:
     return {"serving": store.name, "moved_kept_as": store.rollback(), "added_since": added}
 
 
+def recover_index(source: Source) -> dict[str, Any]:
+    """Complete or undo a switch that was interrupted; nothing is changed where there was none.
+
+    `promote_index` and `rollback_index` do this first, too.
+
+    Returns
+    -------
+    result : dict
+        "name", "recovered": whether there was something to do, and what `index_status` returns
+    """
+    store = as_store(source)
+    recovered = store.recover()
+    store.refresh()
+    return {"recovered": recovered, **index_status(store)}
+
+
 def index_status(source: Source) -> dict[str, Any]:
     """Return whether an index is an original or a moved one, and which model moved it.
 
     Returns
     -------
     result : dict
-        "name", "status", "count", "dimension", "metric", "model", "source", "original", "original_is_there"
+        "name", "status", "interrupted": whether a switch was interrupted or is happening now, "count",
+        "dimension", "metric", "model", "source", "original", "original_is_there"
     """
     store = as_store(source)
-    mark, facts = store.mark(), store.facts()
-    result = {"name": store.name, "status": "original"}
+    facts, mark = store.facts(), store.mark()
+    result = {"name": store.name, "status": "original", "interrupted": store.is_interrupted()}
     result |= {name: getattr(facts, name) for name in ("count", "dimension", "metric")}
     if mark is None:
         return {**result, **dict.fromkeys(("model", "source", "original", "original_is_there"))}
@@ -173,21 +218,11 @@ def check_movable(
     check_original(blue, facts)
     check_dimension(model, facts.dimension, blue.name)
     notes = [] if model.query_note is None else [model.query_note]
-    metric, all_unit = facts.metric or model.stored_metric, True
+    metric = facts.metric or model.stored_metric
     if model.stored_metric == "l2" != metric:
         raise StoreError(f"{blue.name} compares by {metric}, the model is for l2. Fit one for this metric.")
-    if metric == model.metric:
-        return notes
-    if metric == "ip" or model.metric == "cosine":  # a model for cosine also serves unit vectors
-        for batch in blue.batches() if batches is None else batches:
-            whole = batch.vectors[np.isfinite(batch.vectors).all(axis=1) & batch.vectors.any(axis=1)]
-            space_of(metric, whole, blue.name)  # refuses inner product of vectors of other lengths
-            all_unit &= are_unit(whole)
-    if model.metric != "cosine" or not all_unit:
-        raise StoreError(
-            f"{blue.name} compares by {metric}, the model is for {model.metric}. Fit one for this metric."
-        )
-    if model.stored_metric == "l2":  # of corrected items, which have other lengths
+    check_lengths(model, blue.name, metric, blue.batches() if batches is None else batches)
+    if metric == model.metric or model.stored_metric == "l2":  # of corrected items, which have other lengths
         return notes
     by = "inner product" if metric == "ip" else "L2"
     return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1.", *notes]
@@ -220,68 +255,3 @@ def _check_nothing_is_lost(blue: Store, green: Store) -> None:
 def _count_missing(store: Store, other: Store) -> int:
     """Count the rows of a store that another one lacks."""
     return sum(int((~other.contains(ids)).sum()) for ids in store.ids())
-
-
-# --- what is written ----------------------------------------------------------------------------------------
-
-
-def _fill(
-    blue: Store, green: Store, state: str, write: Any, label: str | None, notes: list[str]
-) -> tuple[str, dict[str, int]]:
-    """Write what green lacks and remove what blue lacks, until a pass over blue finds nothing to do.
-
-    Return the state of blue when the two last agreed, and how many rows were written and removed.
-    """
-    written = removed = passes = 0
-    is_complete = False
-    while not is_complete and passes < (1 if green.is_written_whole else PASSES):
-        state, passes = blue.state() if passes else state, passes + 1
-        n_written, unknown = write()
-        n_removed = 0 if green.is_written_whole else _remove(blue, green)
-        written, removed = written + n_written, removed + n_removed
-        is_complete = not n_written and not n_removed
-    if green.is_written_whole and blue.state() != state:
-        raise StoreError(f"{blue.name} changed while it was read; nothing was written. Apply again.")
-    if not is_complete and not green.is_written_whole:
-        notes.append(
-            f"rows of {blue.name} were still changing after {PASSES} passes. Pause the writers and "
-            "apply again before you promote."
-        )
-    if unknown:
-        notes.append(f"{unknown:,} items are not moved: the model does not know their {label}.")
-    return state, {"written": written, "removed": removed, "passes": passes}
-
-
-def _write(model: Repair, blue: Store, green: Store, count: int, progress: bool | None) -> tuple[int, int]:
-    """Return the number of rows that were written, and of items of unknown classes."""
-    written = unknown = 0
-    with progress_bar(progress, count, unit=" rows") as bar:
-        for batch in blue.batches(model.columns):
-            moved = model.move_batch(batch)
-            outdated = green.outdated(batch, moved)
-            if outdated.any():
-                green.write(batch.take(outdated), moved[outdated])
-            written += int(outdated.sum())
-            unknown += model.n_unknown(batch)
-            bar.update(len(batch.ids))
-    return written, unknown
-
-
-def _write_on_dask(
-    model: Repair, blue: Store, green: FileStore, count: int, progress: bool | None
-) -> tuple[int, int]:
-    """Let the workers of a cluster do what `_write` does."""
-    if green.is_done():
-        return 0, 0
-    with progress_bar(progress, unit=" parts", desc="move") as bar:
-        return write_moved(model, blue, green, bar)
-
-
-def _remove(blue: Store, green: Store) -> int:
-    removed = 0
-    for ids in list(green.ids()):
-        missing = ~blue.contains(ids)
-        if missing.any():
-            green.remove(ids[missing])
-        removed += int(missing.sum())
-    return removed

@@ -1,6 +1,5 @@
 """Diagnose an index: its facts, its hubs beside what chance gives, and a verdict. Nothing is written."""
 
-import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,9 +10,10 @@ from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
 from ..stores.store import Batch, Facts, Store, StoreError
-from ..support.text import printable
+from ..support.text import printable_lines
 from .advice import PLANTED, advise
-from .index_items import Source, as_store, read_queries, read_rows, text_column
+from .before_reading import check_asked, check_filled, check_fits, opened_queries, text_column
+from .index_items import Source, as_store, read_queries, read_rows
 from .named_hubs import LISTED, column_of_queries, hub_lines, name_hubs, with_texts
 from .planted import JudgedHubs, find_hubs, judge_hubs
 
@@ -54,7 +54,7 @@ class Diagnosis:
             f"exact duplicates {self.duplicates:,}",
             *self._hub_lines(),
         ]
-        return "\n".join(printable(line) for line in [*lines, "", *self.advice])  # names are untrusted
+        return printable_lines([*lines, "", *self.advice])
 
     def _hub_lines(self) -> list[str]:
         h, chance = self.hubness, self.chance
@@ -97,11 +97,14 @@ def diagnose(
     random_state : int
         Seed of samples, where there are many items.
     """
-    log = None if queries is None else _read_log(queries, text)
     store = as_store(source)
     facts, shown = store.facts(), text_column(store, text)
-    if log is not None:
-        _check_one_space(store, facts, log.vectors)
+    check_filled(store, facts.count)
+    if queries is not None:
+        queries = opened_queries(queries)
+        _check_one_space(store, facts, check_asked(queries).width)
+    check_fits(store, facts)
+    log = None if queries is None else _read_log(queries, text)
     ids, X, *_ = read_rows(store)
     nulls = np.isnan(X).all(axis=1)
     finite = np.isfinite(X).all(axis=1)
@@ -110,7 +113,7 @@ def diagnose(
         raise StoreError(f"{store.name} has no vector of finite numbers.")
     metric = facts.metric or "l2"
     found = _look(ids[finite], X[finite], metric, log, k, random_state)
-    verdict, advice = advise(store, metric, facts.is_exact, norms, found.hubness, log is not None)
+    verdict, advice = advise(store, facts, norms, found.hubness, log is not None)
     suspicious = None if found.judged is None else found.judged.suspicious
     return Diagnosis(
         facts={**vars(facts), "name": store.name, "columns": list(facts.columns)},
@@ -130,9 +133,9 @@ def diagnose(
     )
 
 
-def _check_one_space(store: Store, facts: Facts, queries: np.ndarray) -> None:
+def _check_one_space(store: Store, facts: Facts, width: int) -> None:
     """Refuse queries of another width than the items, and say what can be done."""
-    if queries.shape[1] == facts.dimension:
+    if width == facts.dimension:
         return
     advice = (
         "If they are of another space, as captions are for images, learn to move the items into theirs from "
@@ -142,19 +145,18 @@ def _check_one_space(store: Store, facts: Facts, queries: np.ndarray) -> None:
     if mark is not None:
         advice = f"It was moved by model {mark.model[:12]}: the card of that model says what its queries are."
     raise StoreError(
-        f"queries have {queries.shape[1]} columns, the items of {store.name} have {facts.dimension}. {advice}"
+        f"queries have {width} columns, the items of {store.name} have {facts.dimension}. {advice}"
     )
 
 
 def _read_log(queries: Any, text: str | None) -> Batch:
     """Read queries, with their texts where they have any."""
-    if not isinstance(queries, str | os.PathLike | Store):
+    if not isinstance(queries, Store):
         return read_queries(queries)
-    store = as_store(queries)
-    column = column_of_queries(store, text)
-    batch = read_rows(store, [] if column is None else [column])
+    column = column_of_queries(queries, text)
+    batch = read_rows(queries, [] if column is None else [column])
     if not np.isfinite(batch.vectors).all(axis=1).any():
-        raise StoreError(f"{store.name} has no query with a vector.")
+        raise StoreError(f"{queries.name} has no query with a vector.")
     return batch
 
 

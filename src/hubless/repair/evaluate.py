@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes, evaluate_relevance
 from ..selection.folds import folds, query_folds
 from ..stores.store import Store, StoreError
+from .before_reading import check_dimension, check_items, check_model, check_queries, check_queries_of
 from .index_items import (
     IndexItems,
     Model,
@@ -17,15 +19,15 @@ from .index_items import (
     as_repair,
     as_store,
     as_texts,
-    check_dimension,
     has_label,
     items_for,
+    labeled_rows,
     read_items,
-    read_queries,
 )
 from .judgements import Judgements, match_judgements
 from .learn_in_memory import learn_from_labels, learn_from_pairs
 from .repair import Repair
+from .truth import KnownQueries, Truth, read_truth
 
 
 def evaluate_index(
@@ -64,20 +66,6 @@ def evaluate_index(
     return answer_index(model, as_store(source), as_store(queries), truth, progress=progress).evaluation
 
 
-class Truth(NamedTuple):
-    """What is known of the answers to queries: the classes of items and queries, or judgements."""
-
-    labels: str | None = None  # column of items
-    pairs: str | os.PathLike[str] | None = None  # file of judgements
-    query_labels: str | None = None  # column of queries, by default as `labels`
-    k: int | None = None  # neighbours that vote, or answers that count
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of items that are needed."""
-        return [] if self.labels is None else [self.labels]
-
-
 class AnsweredQueries(NamedTuple):
     """Queries with known answers, searched for before and after the move."""
 
@@ -98,24 +86,22 @@ def answer_index(
 ) -> AnsweredQueries:
     """Evaluate a model on the items of a store; `columns` of the items are read too."""
     repair = as_repair(model)
-    wanted = dict.fromkeys([*truth.columns, *columns, *repair.columns])
-    return answer_queries(repair, items_for(repair, store, [*wanted], progress=progress), queries, truth)
+    wanted = [*dict.fromkeys([*truth.columns, *columns, *repair.columns])]
+    check_model(repair, store, wanted)
+    known = read_truth(truth, queries, partial(check_queries_of, repair, name=store.name))
+    return answer_queries(repair, items_for(repair, store, wanted, progress=progress), truth, known)
 
 
-def answer_queries(model: Repair, items: IndexItems, queries: Store, truth: Truth) -> AnsweredQueries:
+def answer_queries(model: Repair, items: IndexItems, truth: Truth, known: KnownQueries) -> AnsweredQueries:
     """Evaluate a model on items that were read, with the column of classes where there is one."""
-    if truth.pairs is not None:
-        judgements = match_judgements(queries, truth.pairs, items)
+    if known.labeled is None:
+        judgements = match_judgements(known.store, str(truth.pairs), items, judged=known.judged)
         evaluation = evaluate_pairs(model, items, judgements, truth.k or 10)
         return AnsweredQueries(evaluation, model, items, judgements.ids)
-    if truth.labels is None:
-        raise StoreError("give the column of classes (labels, --labels) or judgements (pairs, --pairs).")
-    column = truth.query_labels or truth.labels
-    batch = read_queries(queries, [column])
-    labels = batch.columns[column]
-    evaluation = evaluate_labels(model, items, truth.labels, batch.vectors, labels, truth.k)
-    ids = batch.ids[has_label(labels)].tolist()
-    return AnsweredQueries(evaluation, model, items.labeled(truth.labels), ids)
+    ids, vectors, columns, _ = known.labeled
+    (labels,), label = columns.values(), str(truth.labels)
+    evaluation = evaluate_labels(model, items, label, vectors, labels, truth.k)
+    return AnsweredQueries(evaluation, model, items.labeled(label), ids[has_label(labels)].tolist())
 
 
 def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: int = 10) -> Evaluation:
@@ -188,9 +174,7 @@ def evaluate_labels(
     """
     if len(truth) != len(queries):
         raise StoreError(f"one label per query is needed; got {len(truth)} for {len(queries)} queries.")
-    known = has_label(truth)
-    if not known.any():
-        raise StoreError("no query has a label to compare with.")
+    known = labeled_rows(truth, "query", label)
     whole, items = items, items.labeled(label).in_space(model.metric)
     stored, compared = before_and_after(model, items, queries[known])
     after = n_neighbors or int(model.learned.get("n_neighbors", 5))
@@ -239,14 +223,25 @@ def try_index(
     if truth.labels is None and (truth.pairs is None or queries is None):
         raise StoreError("pairs (--pairs) need the vectors of their queries: queries, --queries SOURCE.")
     wanted = list(dict.fromkeys([*truth.columns, *columns]))
-    items = read_items(store, wanted, progress=progress, may_harm=True)
+    facts = check_items(store, wanted)
     if queries is None:
+        check_enough(facts.count)
+        items = read_items(store, wanted, progress=progress, may_harm=True)
         return try_labels(items, str(truth.labels), k=truth.k, random_state=random_state)
+    check_width = partial(check_queries, dimension=facts.dimension, name=store.name)
+    known = read_truth(truth, queries, check_width)
+    items = read_items(store, wanted, progress=progress, may_harm=True)
     if truth.labels is not None:
         model = learn_from_labels(items, truth.labels, random_state=random_state)
-        return answer_queries(model, items, queries, truth)
-    judgements = match_judgements(queries, str(truth.pairs), items)
+        return answer_queries(model, items, truth, known)
+    judgements = match_judgements(queries, str(truth.pairs), items, judged=known.judged)
     return try_pairs(items, judgements, k=truth.k or 10, random_state=random_state, progress=progress)
+
+
+def check_enough(n: int) -> None:
+    """Raise a StoreError where items are too few to hold some out."""
+    if n < 2 * PARTS:
+        raise StoreError(f"{n} items are too few to hold some out: give {2 * PARTS} or more.")
 
 
 def try_labels(
@@ -260,8 +255,7 @@ def try_labels(
     """Hold out a quarter of the items of each class as queries, and learn from the others; a note says so."""
     whole, items = items, items.labeled(label)
     n = len(items.ids)
-    if n < 2 * PARTS:
-        raise StoreError(f"{n} items are too few to hold some out: give {2 * PARTS} or more.")
+    check_enough(n)
     _, codes = np.unique(as_texts(items.columns[label]), return_inverse=True)
     _, held = folds(codes, np.arange(n), PARTS, random_state)[0]
     if len(held) > QUERIES:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +16,16 @@ from ..saving import load
 from ..stores.opening import open_store
 from ..stores.store import Batch, Facts, Store, StoreError
 from ..support.progress import progress_bar
-from .defaults import TEXT_COLUMNS
+from .before_reading import (
+    check_dimension,
+    check_filled,
+    check_fits,
+    check_items,
+    check_queries,
+    check_queries_of,
+    opened_queries,
+    other_metric,
+)
 from .repair import Repair
 
 UNIT = 1e-2  # how far from 1 the length of a unit vector may be, which half precision rounds
@@ -52,17 +60,16 @@ class IndexItems:
 
     def labeled(self, label: str) -> "IndexItems":
         """Return the items that have a class."""
-        known = has_label(self.columns[label])
-        if not known.any():
-            raise StoreError(f"no item of {self.name} has a value in the column {label!r}.")
+        known = labeled_rows(self.columns[label], f"item of {self.name}", label)
         return self if known.all() else self.take(known)
 
     def comparable(self, queries: np.ndarray, model: Repair | None = None) -> np.ndarray:
         """Return queries in the space and precision of the items; of items moved by a model, its space."""
+        width = queries.shape[1]
         if model is None:
-            check_queries(queries, self.vectors.shape[1], self.name)
+            check_queries(width, self.vectors.shape[1], self.name)
         else:
-            check_queries_of(model, queries, self.name)
+            check_queries_of(model, width, self.name)
         queries = np.asarray(queries, dtype=self.vectors.dtype)
         return unit(queries) if self.metric == "cosine" else queries
 
@@ -72,9 +79,7 @@ class IndexItems:
         if metric == self.metric:
             return self
         if metric != "cosine" or not are_unit(self.vectors):
-            raise StoreError(
-                f"{self.name} compares by {self.metric}, the model is for {metric}. Fit one for this metric."
-            )
+            raise other_metric(self.name, self.metric, metric)
         return replace(self, metric=metric, vectors=unit(self.vectors))
 
     def moved(self, model: Repair) -> np.ndarray:
@@ -109,8 +114,8 @@ def read_items(
 
     With `may_harm`, inner product of any vectors is allowed: they are moved as under L2, to show the harm.
     """
-    facts = store.facts()
-    check_original(store, facts)
+    facts = check_items(store, columns)
+    check_fits(store, facts)
     ids, X, values, _ = read_rows(store, columns, progress=progress, count=facts.count)
     has_vector = ~np.isnan(X).any(axis=1)
     if not np.isfinite(X[has_vector]).all():
@@ -148,64 +153,12 @@ def read_rows(
         for batch in store.batches(columns):
             batches.append(batch._replace(rows=None))  # which may be large
             bar.update(len(batch.ids))
-    if not batches:
-        raise StoreError(f"{store.name} is empty.")
+    check_filled(store, len(batches))
     return Batch(
         np.concatenate([batch.ids for batch in batches]),
         np.concatenate([batch.vectors for batch in batches]),
         {name: [value for batch in batches for value in batch.columns[name]] for name in columns},
     )
-
-
-def check_original(store: Store, facts: Facts) -> str:
-    """Return the metric of a store; StoreError where it was moved already or is not exact."""
-    mark = store.mark()
-    if mark is not None:
-        since = ""
-        if mark.changed:
-            since = f", and changed since (if rebuilt from the originals, remove {store.name}.hubless.json)"
-        promoted = "" if mark.original is None else "roll back first, or "
-        raise StoreError(
-            f"{store.name} is already moved, by model {mark.model[:12]}{since}. Nothing is moved twice: "
-            f"{promoted}give the original, {mark.original or mark.source}."
-        )
-    if not facts.is_exact:
-        raise StoreError(
-            f"{store.name} ({facts.kind}) keeps its vectors quantised: what it returns is not what was "
-            "stored. Learn from the file of original vectors, move that, and build the index again from it."
-        )
-    return facts.metric or "l2"
-
-
-def text_column(store: Store, name: str | None = None) -> str | None:
-    """Return the column of a store to show: the one that is named, else the first of TEXT_COLUMNS, if any."""
-    columns = store.facts().columns
-    if name is not None and name not in columns:
-        raise StoreError(f"{store.name} has no column {name!r} to show; it has {list(columns)}.")
-    return name or next((column for column in TEXT_COLUMNS if column in columns), None)
-
-
-def check_dimension(model: Repair, dimension: int, name: str) -> None:
-    """Raise a StoreError where items have another dimension than those that a model moves."""
-    if dimension != model.dimension:
-        raise StoreError(f"{name} has vectors of {dimension} columns, the model is for {model.dimension}.")
-
-
-def check_queries(queries: np.ndarray, dimension: int, name: str) -> None:
-    """Raise a StoreError where queries have another dimension than items."""
-    if queries.shape[1] != dimension:
-        raise StoreError(f"queries have {queries.shape[1]} columns, the items of {name} have {dimension}.")
-
-
-def check_queries_of(model: Repair, queries: np.ndarray, name: str) -> None:
-    """Raise a StoreError where queries are not those that the items of a model are moved for."""
-    if not model.is_between_spaces:
-        check_queries(queries, model.dimension, name)
-    elif queries.shape[1] != model.query_width:
-        raise StoreError(
-            f"queries have {queries.shape[1]} columns, and the model moves the items of {name} into the "
-            f"space of queries of {model.query_width}. Give such queries."
-        )
 
 
 def has_label(labels: Sequence[Any]) -> np.ndarray:
@@ -214,6 +167,14 @@ def has_label(labels: Sequence[Any]) -> np.ndarray:
         [value is not None and value != "" and value == value for value in labels],  # nan is not itself
         dtype=bool,
     )
+
+
+def labeled_rows(labels: Sequence[Any], what: str, column: str) -> np.ndarray:
+    """Return which rows have a label, bool (n,); StoreError where none has."""
+    known = has_label(labels)
+    if not known.any():
+        raise StoreError(f"no {what} has a value in the column {column!r}. Name the column of classes.")
+    return known
 
 
 def as_texts(labels: Sequence[Any]) -> np.ndarray:
@@ -277,21 +238,10 @@ def as_repair(model: Model) -> Repair:
 
 def read_queries(queries: Any, columns: Sequence[str] = ()) -> Batch:
     """Return the queries of an array of shape (n, d), or of a store; StoreError where a vector is missing."""
-    if not isinstance(queries, str | os.PathLike | Store):
-        vectors = np.asarray(queries)
-        return Batch(np.arange(len(vectors)), vectors, {})
-    store = as_store(queries)
+    store = opened_queries(queries)
+    if not isinstance(store, Store):
+        return Batch(np.arange(len(store)), store, {})
     batch = read_rows(store, columns)
     if np.isnan(batch.vectors).any():
         raise StoreError(f"{store.name} has rows without a vector; queries must all have one.")
     return batch
-
-
-def moved_name(source: str) -> str:
-    """Return a name for the moved items beside the original: a table of the same store, or a file."""
-    if "#" in source:
-        return source.rsplit("#", 1)[1] + "_moved"
-    path = PurePath(source)
-    if path.name in ("", ".."):  # a folder that is not named, such as "."
-        path = Path(source).resolve()
-    return str(path.with_name(f"{path.stem}-moved{path.suffix}"))

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arrays.inputs import check_fraction
 from ..saving.state import check_array
-from ..saving.untrusted import parse_json
 from ..saving.values import array_of, check_names, plain_array, value_of
 from ..support.text import short
+from ..support.untrusted_json import parse_json
 
 
 @dataclass(frozen=True)

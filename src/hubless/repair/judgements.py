@@ -10,6 +10,7 @@ import numpy as np
 
 from ..stores.files.file_rows import read_table
 from ..stores.store import Batch, Store, StoreError
+from ..support.text import short
 from .index_items import IndexItems
 
 NAMES = {  # of the columns of ids
@@ -43,7 +44,7 @@ def read_judgements(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]
     columns without one. Judgements of 0 and less are ignored.
     """
     relevant: dict[str, dict[str, float]] = {}
-    for query, item, text in _read_columns(Path(path).expanduser()):
+    for query, item, text in _read_columns(Path(os.path.expanduser(path))):
         score = _number(text, path)
         if score > 0:
             relevant.setdefault(str(query), {})[str(item)] = score
@@ -58,7 +59,9 @@ def _number(text: Any, path: Any) -> float:
     except (TypeError, ValueError):
         score = float("nan")
     if not np.isfinite(score):
-        raise StoreError(f"{path} has the score {text!r}; expected a number, above 0 for relevant items.")
+        raise StoreError(
+            f"{path} has the score {short(text)}; expected a number, above 0 for relevant items."
+        )
     return score
 
 
@@ -75,7 +78,7 @@ def _read_columns(file: Path) -> list[tuple[Any, Any, Any]]:
     for kind, names in NAMES.items():
         name = next((name for name in names if name in table), None)
         if name is None:
-            raise StoreError(f"{file} has no column of {kind} ids ({names[0]}); it has {list(table)}.")
+            raise StoreError(f"{file} has no column of {kind} ids ({names[0]}); it has {short(list(table))}.")
         columns.append(table[name])
     return list(zip(*columns, table.get("score", [1] * len(columns[0])), strict=True))
 
@@ -85,12 +88,15 @@ def match_judgements(
     path: str | os.PathLike[str],
     items: IndexItems,
     batches: Iterable[Batch] | None = None,
+    judged: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Judgements:
-    """Return the queries of a store that have judgements on items; `batches` are its rows, if they were read.
+    """Return the queries of a store that have judgements on items.
+
+    `batches` are its rows and `judged` the content of the file, if they were read.
 
     Ids are compared as texts, so that the 7 of a table equals the "7" of a file.
     """
-    judged = read_judgements(path)
+    judged = read_judgements(path) if judged is None else judged
     known = {str(value): value for value in items.ids.tolist()}
     vectors, relevant, ids = [], [], []
     for batch in queries.batches() if batches is None else batches:

@@ -61,20 +61,10 @@ class Measured(NamedTuple):
     changed: np.ndarray  # bool (n,), items whose share of the answers was held back, or all
 
 
-def read_log(
-    store: Store, d: int | None = None, batches: Iterable[Batch] | None = None
-) -> tuple[np.ndarray, int]:
-    """Return the vectors of a log, (m, d), and how many rows have none; StoreError for another width.
-
-    `batches` are its rows, if they were read.
-    """
+def read_log(store: Store, batches: Iterable[Batch] | None = None) -> tuple[np.ndarray, int]:
+    """Return the vectors of a log, (m, d), and how many rows have none; `batches` are its rows, if read."""
     parts = [batch.vectors for batch in (store.batches() if batches is None else batches)]
-    vectors = np.concatenate(parts) if parts else np.empty((0, d or 1), dtype=np.float32)
-    if d is not None and len(vectors) and vectors.shape[1] != d:
-        raise StoreError(
-            f"{store.name} has queries of {vectors.shape[1]} columns, the items have {d}. If the two are of "
-            "different spaces, learn a map from queries and their answers: --pairs."
-        )
+    vectors = np.concatenate(parts) if parts else np.empty((0, 1), dtype=np.float32)
     usable = np.isfinite(vectors).all(axis=1)
     return vectors[usable], int((~usable).sum())
 
@@ -180,6 +170,15 @@ def _split(log: np.ndarray, metric: str, random_state: int) -> Log:
     order = np.random.default_rng(random_state).permutation(len(queries))
     n_held = min(MOST_HELD, int(HELD * len(queries)))
     return Log(queries[np.sort(order[n_held:])], queries[np.sort(order[:n_held])])
+
+
+def check_width(name: str, width: int, d: int) -> None:
+    """Raise a StoreError where a log has queries of another width than the items, d."""
+    if width != d:
+        raise StoreError(
+            f"{name} has queries of {width} columns, the items have {d}. If the two are of different spaces, "
+            "learn a map from queries and their answers: --pairs."
+        )
 
 
 def check_length(n_queries: int) -> None:

@@ -44,11 +44,10 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
     items : IndexItems with the column `label`
     label, mover, random_state : as for `fit_index`
     """
-    items = items.labeled(label)
+    n_rows, items = len(items.ids) + items.missing, items.labeled(label)
     X, y = items.vectors, as_texts(items.columns[label]).astype(str)
     n_classes = len(set(y.tolist()))
-    if n_classes < 2:
-        raise StoreError(f"column {label!r} has {n_classes} class; two or more are needed to learn.")
+    check_classes(n_classes, label)
     started = perf_counter()
     movers = _movers_for(items.metric, mover)
     chooser = MoveLabeledClassifierCV(mover=movers, lift=False, random_state=random_state).fit(X, y)
@@ -64,6 +63,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
             "column": label,
             "n": len(y),
             "classes": n_classes,
+            "without a vector or a label": n_rows - len(y),
             "mover": name(chosen),
             "n_neighbors": int(chooser.n_neighbors_),
             "n_neighbors before": plain_neighbors(chooser, X, y),
@@ -74,6 +74,12 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
         "figures": _label_figures(chooser.cv_results_),
     }
     return Repair(chosen, items.metric, label if chosen._uses_labels else None, None, facts)
+
+
+def check_classes(n_classes: int, label: str) -> None:
+    """Raise a StoreError where items are of one class alone."""
+    if n_classes < 2:
+        raise StoreError(f"column {label!r} has {n_classes} class; two or more are needed to learn.")
 
 
 def _movers_for(metric: str, mover: str) -> list[Mover]:

@@ -8,41 +8,44 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
+from ..arrays.inputs import check_choice
 from ..neighbors.knn import unit
-from ..outofcore.checkpoints import clear
+from ..outofcore.checkpoints import clear, scratch_folder
 from ..outofcore.dask.dask_files import objects_of_store
 from ..outofcore.dask.dask_fit import CHOSEN_ON
 from ..outofcore.dask.engine import cluster
-from ..outofcore.learn import Plan, fit_seen, with_sample
+from ..outofcore.learn import Plan, fit_seen, look, with_sample
 from ..outofcore.memory import COPIES, budget, rows_to_choose_on
 from ..outofcore.objects import Objects
 from ..outofcore.sampling import Drawn, SampledPairs, check_max_pairs
-from ..outofcore.sources import StoreObjects, check_scratch, facts_of
-from ..outofcore.survey import Survey, survey
+from ..outofcore.sources import StoreObjects, facts_of
+from ..outofcore.survey import Survey
 from ..selection.candidates import name
+from ..stores.checks import check_outside
 from ..stores.store import Facts, Store, StoreError
+from .before_reading import check_asked, check_facts, check_items
 from .index_items import (
     IndexItems,
     Source,
     as_store,
-    check_original,
     fingerprint_of,
     read_items,
     read_items_to_correct,
     space_of,
 )
-from .judgements import match_judgements
+from .judgements import match_judgements, read_judgements
 from .learn_across import learn_across_spaces
-from .learn_from_log import check_column, check_length, learn_from_log, read_log
-from .learn_in_memory import learn_from_labels, learn_from_pairs
+from .learn_from_log import check_column, check_length, check_width, learn_from_log, read_log
+from .learn_in_memory import check_classes, learn_from_labels, learn_from_pairs
 from .repair import Repair
+
+MOVERS = ("auto", "ridge")
 
 
 def fit_index(
@@ -106,6 +109,7 @@ def fit_index(
     model : Repair
         Save it with `hubless.save`; `model.facts["learned"]` says what was chosen and why.
     """
+    check_choice("mover", mover, MOVERS)
     store, parts = as_store(source), InParts(memory, max_pairs, skip_bad, dask, scratch)
     _check_given(labels, pairs, queries, column, parts)
     if labels is None:
@@ -114,15 +118,18 @@ def fit_index(
         return _fit_queries(store, as_store(queries), pairs, options, progress)
     if memory is not None and dask is not None:
         raise StoreError("memory (--memory) is for one process: leave it out, as Dask has its own limits.")
-    limit = budget(memory)
+    limit, facts = budget(memory), check_facts(store, facts_of(store), [labels])
     if in_parts is None:
-        in_parts = parts.given() not in ([], ["scratch"]) or is_large(facts_of(store), limit)
+        in_parts = parts.given() not in ([], ["scratch"]) or is_large(facts, limit)
     if not in_parts:
-        items = read_items(store, [str(labels)], progress=progress)
-        return learn_from_labels(items, str(labels), mover=mover, random_state=random_state)
+        items = read_items(store, [labels], progress=progress)
+        return learn_from_labels(items, labels, mover=mover, random_state=random_state)
+    plan = Plan(check_max_pairs(max_pairs), random_state, scratch_folder(scratch))
+    if plan.checkpoints is not None:
+        check_outside(store, plan.checkpoints)
     with nullcontext() if dask is None else cluster(dask):
         parts = parts._replace(memory=limit)
-        return _fit_in_parts(store, str(labels), mover, parts, random_state, progress)
+        return _fit_in_parts(store, facts, labels, mover, parts, plan, progress)
 
 
 def _check_given(labels: Any, pairs: Any, queries: Any, column: bool, parts: "InParts") -> None:
@@ -148,21 +155,26 @@ def _fit_queries(
     store: Store, queries: Store, pairs: Any, options: dict[str, Any], progress: bool | None
 ) -> Repair:
     """Learn from queries: with some answers, a map and a correction; without any, a correction alone."""
-    facts = store.facts()
+    facts = check_items(store)
     d = facts.dimension
     check_column(options["column"], facts.metric, store.name)
+    n_queries, width = check_asked(queries)
     if pairs is None:
-        log, missing = read_log(queries, d)
+        check_width(queries.name, width, d)
+        check_length(n_queries)
+        log, missing = read_log(queries)
         check_length(len(log))
-        model = learn_from_log(read_items_to_correct(store, progress=progress), log, **options)
+        items = read_items_to_correct(store, progress=progress)
+        model = learn_from_log(items, log, **options)
     else:
+        judged = read_judgements(pairs)
         batches = [batch._replace(rows=None) for batch in queries.batches()]  # rows may be large
         log, missing = read_log(queries, batches=batches)
         items = read_items(store, progress=progress)
-        judgements = match_judgements(queries, pairs, items, batches)
+        judgements = match_judgements(queries, pairs, items, batches, judged)
         learn = learn_from_pairs if judgements.queries.shape[1] == d else learn_across_spaces
         model = learn(items, judgements, log, progress=progress, **options)
-    model.facts["learned"]["queries without a vector"] = missing
+    model.facts["learned"] |= {"items without a vector": items.missing, "queries without a vector": missing}
     return model
 
 
@@ -189,16 +201,11 @@ def is_large(facts: Facts, memory: int) -> bool:
 
 
 def _fit_in_parts(
-    store: Store, label: str, mover: str, parts: InParts, seed: int, progress: bool | None
+    store: Store, facts: Facts, label: str, mover: str, parts: InParts, plan: Plan, progress: bool | None
 ) -> Repair:
     """Choose a mover on a sample of the items, and fit it to all; the scratch is cleared at the end."""
-    started, facts = perf_counter(), facts_of(store)
-    metric = check_original(store, facts)
+    started, metric = perf_counter(), facts.metric or "l2"
     prepare = None if metric == "l2" else partial(directions, metric, store.name)
-    scratch = None if parts.scratch is None else Path(parts.scratch).absolute()
-    plan = Plan(check_max_pairs(parts.max_pairs), seed, scratch)
-    if scratch is not None:
-        check_scratch(store, scratch)
     options: dict[str, Any] = {"skip_bad": parts.skip_bad, "progress": progress}
     most = CHOSEN_ON
     if parts.dask is not None:
@@ -208,15 +215,17 @@ def _fit_in_parts(
         most = rows_to_choose_on(
             parts.memory, facts.dimension, facts.itemsize, min(most, max(1, facts.count))
         )
-    seen, no_rows = survey(objects), np.empty((0, facts.dimension))
+    seen = look(objects, plan.seed, n=facts.count, per_class=True)
+    no_rows = np.empty((0, facts.dimension))
+    check_classes(len(seen.classes), label)
     items = IndexItems(store.name, facts, "l2" if metric == "l2" else "cosine", no_rows[:, 0], no_rows, {}, 0)
-    chosen = partial(choose_on_sample, items, label, mover, seed, seen.n)
-    model: Repair = with_sample(objects, seen, most, seed, chosen)
+    chosen = partial(choose_on_sample, items, label, mover, plan.seed, seen.n)
+    model: Repair = with_sample(objects, seen, most, plan.seed, chosen)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SampledPairs)  # the facts say so
         fit_seen(model.mover, objects, seen, plan)
-    if scratch is not None:
-        clear(scratch)
+    if plan.checkpoints is not None:
+        clear(plan.checkpoints)
     _note(model, seen, perf_counter() - started)
     return model
 

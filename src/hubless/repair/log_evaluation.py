@@ -1,6 +1,5 @@
 """What a model changes for queries whose answers are not known: hubs beside chance, and whom they capture."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,10 @@ from ..chance import Chance, measure_chance
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..stores.store import Store, StoreError
-from ..support.text import printable
+from ..support.text import printable_lines
+from .before_reading import check_asked, check_model, check_queries_of, opened_queries, text_column
 from .evaluate import before_and_after
-from .index_items import Model, Source, as_repair, as_store, items_for, text_column
+from .index_items import Model, Source, as_repair, as_store, items_for
 from .learn_from_log import read_log
 
 LISTED = 10  # items whose answers changed the most
@@ -53,9 +53,9 @@ class LogEvaluation:
         if self.changed:
             lines.append("items whose number of answers changed the most:")
         for item in self.changed:
-            shown = printable(f"{item['id']}  {item.get('text') or ''}")[:WIDTH].rstrip()
+            shown = f"{item['id']}  {item.get('text') or ''}"[:WIDTH].rstrip()
             lines.append(f"  {item['before']:>7,} → {item['after']:<7,} {shown}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return printable_lines([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def _row(title: str, values: Sequence[float], form: str) -> str:
@@ -90,7 +90,10 @@ def evaluate_log(
             f"items have {repair.dimension} columns and queries {repair.query_width}: there is nothing to "
             "compare before the move. Give queries whose answers are known: --pairs."
         )
-    shown, (asked, missing) = text_column(store, text), _asked(queries)
+    check_model(repair, store)
+    shown, queries = text_column(store, text), opened_queries(queries)
+    check_queries_of(repair, check_asked(queries).width, store.name)
+    asked, missing = _asked(queries)
     items = items_for(repair, store, [*repair.columns], progress=progress)
     stored, compared = before_and_after(repair, items, asked)
     k = min(k, len(items.ids))
@@ -110,11 +113,11 @@ def evaluate_log(
 
 def _asked(queries: Any) -> tuple[np.ndarray, int]:
     """Return the vectors of queries, (m, d), and how many rows have none."""
-    if not isinstance(queries, str | os.PathLike | Store):
-        return np.asarray(queries), 0
-    vectors, missing = read_log(as_store(queries))
+    if not isinstance(queries, Store):
+        return queries, 0
+    vectors, missing = read_log(queries)
     if not len(vectors):
-        raise StoreError(f"{as_store(queries).name} has no query with a vector.")
+        raise StoreError(f"{queries.name} has no query with a vector.")
     return vectors, missing
 
 

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..stores.arrow_columns import as_column, as_matrix, vector_column, with_width
+from ..stores.checks import readable
 from ..stores.files.arrow_files import MARK, mark_in
 from ..stores.store import StoreError
 from ..support.imports import need
+from ..support.text import printable, short
+from ..support.untrusted_json import parse_json
 from .index_items import Model, as_repair
 
+STREAM = "the stream"  # its name in messages
 LINES = 1024  # moved at once
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -42,7 +46,7 @@ def move_lines(
     while batch := list(islice(source, LINES)):
         texts = [(number + i, line) for i, line in enumerate(batch, 1) if line.strip()]
         number += len(batch)
-        rows = [_parsed(line, place, vector, repair.dimension) for place, line in texts]
+        rows = [_parsed(line, place, vector, id, label, repair.dimension) for place, line in texts]
         if not rows:
             continue
         moved = repair.move(
@@ -54,17 +58,21 @@ def move_lines(
             yield json.dumps({**row, vector: new.tolist(), MARK: repair.hash[:12]}, ensure_ascii=False)
 
 
-def _parsed(line: str, place: int, vector: str, dimension: int) -> dict[str, Any]:
+def _parsed(line: str, place: int, vector: str, id: str, label: str | None, dimension: int) -> dict[str, Any]:
     """Return the object of a line; StoreError where it has no vector, or one that is moved already."""
     try:
-        row = json.loads(line)
+        row = parse_json(line, any_numbers=True)
     except ValueError as error:
         raise StoreError(f"line {place} is not JSON: {error}") from error
     if not isinstance(row, dict) or vector not in row:
-        got = line.strip()[:80]
+        got = short(line.strip()[:80])
         raise StoreError(f"line {place} must be an object with {vector!r} (--vector); got {got}")
+    for name in (id, label):
+        if isinstance(row.get(name), list | dict):
+            raise StoreError(f"line {place}: {name!r} must be a text or a number; got {short(row[name])}.")
     if MARK in row:
-        raise StoreError(f"line {place} is already moved, by model {row[MARK]}. Nothing is moved twice.")
+        model = short(row[MARK])
+        raise StoreError(f"line {place} is already moved, by model {model}. Nothing is moved twice.")
     values = row[vector]
     is_list = isinstance(values, list) and all(
         isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= LARGEST for v in values
@@ -72,6 +80,18 @@ def _parsed(line: str, place: int, vector: str, dimension: int) -> dict[str, Any
     if not is_list or len(values) != dimension:
         raise StoreError(f"line {place}: {vector!r} must be a list of {dimension} finite numbers.")
     return row
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """Yield the batches of a stream, checked: offsets in a damaged one would lead out of it."""
+    while True:
+        with readable(STREAM):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            batch.validate(full=True)
+        yield batch
 
 
 def move_arrow(
@@ -97,22 +117,26 @@ def move_arrow(
     """
     pa, repair = need("pyarrow", "files"), as_repair(model)
     label, count = label or repair.label, 0
-    with pa.ipc.open_stream(source) as reader:
+    with readable(STREAM):
+        opened = pa.ipc.open_stream(source)
+    with opened as reader:
         schema = reader.schema
-        mark = mark_in(schema, "the stream")
+        if len(set(schema.names)) < len(schema.names):
+            raise StoreError(f"{STREAM} has two columns of one name: {short(schema.names)}. Rename one.")
+        mark = mark_in(schema, STREAM)
         if mark is not None:
             raise StoreError(
-                f"the stream is already moved, by model {mark.model[:12]}. Nothing is moved twice."
+                f"the stream is already moved, by model {printable(mark.model[:12])}. Nothing is moved twice."
             )
-        name = vector_column(schema, vector, "the stream")
+        name = vector_column(schema, vector, STREAM)
         if repair.label is not None and label not in schema.names:
             raise StoreError(f"the model needs the column {label!r}; the stream has {schema.names}.")
         place = schema.names.index(name)
         field = with_width(schema.field(name), repair.width)
         marked = schema.set(place, field).with_metadata({**(schema.metadata or {}), MARK: repair.hash[:12]})
         writer = pa.ipc.new_stream(sink, marked)
-        for batch in reader:
-            vectors = as_matrix(batch.column(place), repair.dimension, "the stream")
+        for batch in _batches(reader):
+            vectors = as_matrix(batch.column(place), repair.dimension, STREAM)
             if np.isinf(vectors).any():
                 raise StoreError(
                     f"a vector after row {count:,} of the stream has infinite numbers. Repair or remove it."

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..stores.store import Batch, Store
-from .index_items import text_column
+from .before_reading import text_column
 from .planted import SUSPICIOUS, JudgedHubs
 
 LISTED = 10  # hubs that are named; suspicious ones are named in any case

@@ -7,13 +7,20 @@ import numpy as np
 from ..moved_neighbors import MovedNeighbors
 from ..neighbors.knn import exhaustive, vote
 from ..stores.store import Store, StoreError
+from .before_reading import (
+    check_asked,
+    check_model,
+    check_named,
+    check_queries,
+    check_queries_of,
+    opened_queries,
+)
 from .index_items import (
     Source,
     as_model,
     as_repair,
     as_store,
     as_texts,
-    check_queries_of,
     has_label,
     items_for,
     read_queries,
@@ -56,22 +63,29 @@ def predict_index(
     progress : bool or None
         Whether to show a progress bar; None shows one on a terminal.
     """
-    ids, vectors, *_ = read_queries(queries)
-    ids, loaded = ids.tolist(), as_model(model)
+    loaded, queries = as_model(model), opened_queries(queries)
     if isinstance(loaded, MovedNeighbors):
+        check_queries(check_asked(queries).width, int(loaded.n_features_in_), "the classifier")
+        ids, vectors, *_ = read_queries(queries)
         classes = loaded.predict(vectors.astype(np.asarray(loaded.moved_).dtype))
-        return Predictions(ids, np.asarray(classes))
+        return Predictions(ids.tolist(), np.asarray(classes))
     if source is None:
         raise StoreError("name the items that vote: source, --source SOURCE.")
     repair, store = as_repair(loaded), as_store(source)
     label, mark = labels or repair.learned.get("column"), store.mark()
     if label is None:
         raise StoreError("the model did not learn from a column of classes: name one (labels, --labels).")
+    is_moved = mark is not None and mark.model == repair.hash
+    if is_moved:
+        check_named(store, store.facts(), [label])
+    else:
+        check_model(repair, store, [label])
+    check_queries_of(repair, check_asked(queries).width, store.name)
+    ids, vectors, *_ = read_queries(queries)
     k = n_neighbors or int(repair.learned.get("n_neighbors", 5))
-    if mark is not None and mark.model == repair.hash:
-        check_queries_of(repair, vectors, store.name)
-        return Predictions(ids, _vote_by_index(store, repair.as_queries(vectors), label, k))
-    return Predictions(ids, _vote_in_memory(repair, store, vectors, label, k, progress))
+    if is_moved:
+        return Predictions(ids.tolist(), _vote_by_index(store, repair.as_queries(vectors), label, k))
+    return Predictions(ids.tolist(), _vote_in_memory(repair, store, vectors, label, k, progress))
 
 
 def _vote_by_index(store: Store, queries: np.ndarray, label: str, k: int) -> np.ndarray:

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..neighbors.knn import unit
 from ..stores.store import Batch, Facts, Store, StoreError
+from ..support.text import printable_lines
 from .apply import check_movable
+from .before_reading import check_asked, check_named, check_queries_of, opened_queries
 from .defaults import FETCHED
-from .index_items import Model, Source, as_repair, as_store, check_queries_of, read_queries
+from .index_items import Model, Source, as_repair, as_store, read_queries
 from .repair import Repair
 
 SHOWN = 3  # queries, where no rows are given
@@ -28,17 +30,19 @@ class Preview:
     def __str__(self) -> str:
         if self.after and not self.before:
             head = [f"query {self.query}", "      after (now, the items have another width)"]
-            return "\n".join([*head, *(f"{i:>4}  {_line(item)}" for i, item in enumerate(self.after, 1))])
+            return printable_lines(
+                [*head, *(f"{i:>4}  {_line(item)}" for i, item in enumerate(self.after, 1))]
+            )
         lines = [f"query {self.query}", f"      {'now':<{WIDTH}}  after"]
         for rank, (old, new) in enumerate(zip(self.before, self.after, strict=True), 1):
             came = "" if new["was"] == rank else f"(was {new['was']})"
             lines.append(f"{rank:>4}  {_line(old):<{WIDTH}}  {_line(new)} {came}")
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 def _line(item: dict[str, Any]) -> str:
     text = "" if item.get("text") is None else f" {item['text']}"
-    whole = f"{item['id']}{text}".replace("\n", " ")
+    whole = f"{item['id']}{text}"
     return whole if len(whole) <= WIDTH else whole[: WIDTH - 1] + "…"
 
 
@@ -81,11 +85,11 @@ def preview_index(
             f"items of {repair.dimension} columns cannot be queries of a model for those of "
             f"{repair.query_width}: give queries (--queries SOURCE) instead of ids of items (--like)."
         )
-    chosen = _rows_of(read_queries(queries), rows) if like is None else _items_as_queries(store, like)
-    facts, vectors = store.facts(), np.asarray(chosen.vectors, dtype=np.float32)
+    facts, columns = store.facts(), [name for name in (text, repair.label) if name is not None]
     check_movable(repair, store, facts, batches=[])
-    check_queries_of(repair, vectors, store.name)
-    columns = [name for name in (text, repair.label) if name is not None]
+    check_named(store, facts, columns)
+    chosen = _items_as_queries(store, like) if like is not None else _chosen(repair, store, queries, rows)
+    vectors = np.asarray(chosen.vectors, dtype=np.float32)
     if repair.is_between_spaces:
         return _among_all(repair, store, facts, chosen._replace(vectors=vectors), k, text)
     batches = [
@@ -110,12 +114,16 @@ def _items_as_queries(store: Store, ids: Sequence[Any]) -> Batch:
     return batch
 
 
-def _rows_of(queries: Batch, rows: Sequence[int] | None) -> Batch:
-    n = len(queries.vectors)
+def _chosen(model: Repair, store: Store, queries: Any, rows: Sequence[int] | None) -> Batch:
+    """Return some queries, which are checked before any is read."""
+    queries = opened_queries(queries)
+    n, width = check_asked(queries)
+    check_queries_of(model, width, store.name)
     rows = list(rows or range(min(SHOWN, n)))
     if max(rows) >= n or min(rows) < 0:
         raise StoreError(f"there are {n} queries, numbered from 0; got rows {rows}.")
-    return Batch(queries.ids[rows], queries.vectors[rows], {})
+    batch = read_queries(queries)
+    return Batch(batch.ids[rows], batch.vectors[rows], {})
 
 
 def _among_all(

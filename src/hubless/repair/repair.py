@@ -22,6 +22,7 @@ from .plain_facts import plain_facts, without_moments
 from .repair_card import repair_card
 
 METRICS = ("l2", "cosine", "ip")  # inner product of unit vectors is cosine
+UNMOVED = ("no vector", "infinite", "zero", "unknown class")  # why an item may stay as it is
 
 
 @dataclass
@@ -191,9 +192,14 @@ class Repair:
         labels = None if self.label is None else batch.columns[self.label]
         return self.move(batch.vectors, batch.ids.tolist(), labels)
 
-    def n_unknown(self, batch: Batch) -> int:
-        """Return how many items of a batch are not moved, since their class is unknown."""
-        return 0 if self.label is None else int((~self.has_class(batch.columns[self.label])).sum())
+    def count_unmoved(self, batch: Batch) -> np.ndarray:
+        """Return how many items of a batch are not moved, for each reason in UNMOVED; int64."""
+        Z, none = batch.vectors, np.zeros(len(batch.ids), dtype=bool)
+        is_zero = ~Z.any(axis=1) if self.metric == "cosine" else none
+        is_unknown = none if self.label is None else ~self.has_class(batch.columns[self.label])
+        reasons = [np.isnan(Z).any(axis=1), np.isinf(Z).any(axis=1), is_zero, is_unknown]
+        first = np.select(reasons, range(len(reasons)), len(reasons))
+        return np.bincount(first, minlength=len(reasons) + 1)[: len(reasons)]
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from typing import Any
 from ..movers import MoveLabeled
 from ..selection.candidates import name
 from ..stores.store import StoreError
-from .index_items import Model, Source, as_repair, as_store, as_texts, check_dimension, read_items
+from .before_reading import check_model
+from .index_items import Model, Source, as_repair, as_store, as_texts, read_items
 from .repair import Repair
 
 
@@ -52,8 +53,13 @@ def update_model(
         raise StoreError(
             "the model learned from pairs, and cannot also learn from labels. Fit it again to all pairs."
         )
+    if remove and repair.learned.get("sampled"):
+        raise StoreError(
+            "the model learned from a sample of the pairs, of which nothing can be removed. Fit again "
+            "without the items; or, from the start, with --max-pairs all."
+        )
+    check_model(repair, store, [labels])
     items = read_items(store, [labels], progress=progress)
-    check_dimension(repair, items.vectors.shape[1], items.name)
     items = items.labeled(labels).in_space(repair.metric)
     X, y, about = items.vectors, as_texts(items.columns[labels]).astype(str), items.about()
     about_items = {key: about[key] for key in ("source", "count", "fingerprint")}
@@ -63,11 +69,6 @@ def update_model(
         raise StoreError(f"the model has learned from the vectors of {items.name} already. Give new items.")
     if not remove:
         return _updated(repair, mover.partial_fit(X, y), entry)
-    if repair.learned.get("sampled"):
-        raise StoreError(
-            "the model learned from a sample of the pairs, of which nothing can be removed. Fit again "
-            "without the items; or, from the start, with --max-pairs all."
-        )
     return _updated(repair, mover.forget(X, y), {**entry, "exact": was_learned})
 
 

@@ -4,40 +4,46 @@ embedding-atlas is a separate viewer (`pip install embedding-atlas`) that hubles
 rows from 0, and its neighbours of a row are {"ids": rows, "distances": …}, nearest first.
 """
 
-import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..evaluation import Answers, BeforeAfter, Evaluation
+from ..support.commands import quoted
 from ..support.imports import need
+from ..support.outputs import check_output, real_path
 from ..support.text import encodable
 from ..support.writing import new_file
 from .details import Captions, count_occurrence
 from .map_layout import DrawnMap, map_of_all, places_of
 
-KEY = b"hubless"  # in the metadata of files that hubless wrote
+KEY, KIND = b"hubless", b"atlas"  # in the metadata of such a file
 
 
 def check_atlas(path: str | Path) -> Path:
-    """Return the path; ValueError where the file exists and is not from hubless: no data is overwritten."""
-    parquet, path = need("pyarrow.parquet", "files"), Path(path).expanduser()
-    if not path.exists():
-        return path
-    try:
-        is_ours = KEY in (parquet.read_schema(path).metadata or {})
-    except (OSError, ValueError):  # a folder, or not a Parquet file
-        is_ours = False
-    if not is_ours:
+    """Return where a table is written, links followed; OSError where it cannot be.
+
+    ValueError where the file exists and is not such a table: no data is overwritten.
+    """
+    parquet, file = need("pyarrow.parquet", "files"), real_path(path)
+    if file.exists() and not _is_ours(parquet, file):
         raise ValueError(f"{path} exists and is not a table of hubless: give another name, or remove it.")
-    return path
+    return check_output(path)
+
+
+def _is_ours(parquet: Any, file: Path) -> bool:
+    """Return whether a file is a table for embedding-atlas; a moved index has another value under the key."""
+    try:
+        return bool((parquet.read_schema(file).metadata or {}).get(KEY) == KIND)
+    except (OSError, ValueError):  # a folder, or not a Parquet file
+        return False
 
 
 def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, drawn: DrawnMap) -> str:
     """Write the file, replacing an older one of hubless, and return the command that opens it."""
     pyarrow, parquet = need("pyarrow", "files"), need("pyarrow.parquet", "files")
-    path = check_atlas(path)
+    file_path = check_atlas(path)
     drawn = map_of_all(evaluation.answers, drawn)
     columns = _describe_points(pyarrow, evaluation.answers, captions, drawn)
     # embedding-atlas draws a chart of each column, in this order
@@ -46,13 +52,15 @@ def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, dr
         coordinates = np.vstack([points, drawn.points.queries]).astype(np.float32)
         columns |= {f"{axis}_{state}": pyarrow.array(coordinates[:, i]) for i, axis in enumerate("xy")}
     columns["neighbors"] = _neighbors(pyarrow, evaluation.answers, drawn)
-    table = pyarrow.table(columns).replace_schema_metadata({KEY: b"atlas"})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with new_file(path) as file:
+    table = pyarrow.table(columns).replace_schema_metadata({KEY: KIND})
+    file_path.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(file_path) as file:
         parquet.write_table(table, file, compression="zstd")
-    command = ["embedding-atlas", str(path), "--x", "x_after", "--y", "y_after"]
+    shown = str(Path(path).expanduser())
+    shown = f"./{shown}" if shown.startswith("-") else shown
+    command = ["embedding-atlas", shown, "--x", "x_after", "--y", "y_after"]
     command += ["--text", "text"] if "text" in columns else []
-    return shlex.join([*command, "--neighbors", "neighbors"])
+    return " ".join(map(quoted, [*command, "--neighbors", "neighbors"]))
 
 
 def _describe_points(pyarrow: Any, answers: Answers, captions: Captions, drawn: DrawnMap) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from .choice import choice_of, with_surface
 from .details import Captions
 from .figures import matrix_of
 from .map_layout import Drawing
+from .page import check_page
 from .report import ModelDescription, Report, make_report, step
 from .summary import NOT_ADVISED, advises_moving
 
@@ -82,10 +83,12 @@ def compare(
     ['N10 skewness', 'Answers from the busiest 1 %', 'Never returned']
     """
     drawing = Drawing(layout, max_points, random_state)
-    model, seconds = _fitted(model, X, y)
-    X, queries = _points(X, "X"), _points(queries, "queries")
+    if report is not None:
+        check_page(report)
+    _check_kind(model)
+    given, X, queries = X, _points(X, "X"), _points(queries, "queries")
     labels, classes = _texts(y), _texts(truth)
-    _check(model, X, labels, queries, classes)
+    _check_data(X, labels, queries, classes)
     captions = Captions(
         range(len(X)) if ids is None else list(ids),
         range(len(queries)) if query_ids is None else list(query_ids),
@@ -95,6 +98,8 @@ def compare(
         title,
     )
     captions.check(len(X), len(queries))
+    model, seconds = _fitted(model, given, y)
+    _check_fitted(model, X, labels)
     evaluation = _evaluate(model, X, labels, queries, classes)
     choice = choice_of(model)
     if seconds is not None:
@@ -109,13 +114,16 @@ def compare(
     return result
 
 
-def _fitted(model: Any, X: Any, y: Any) -> tuple[Any, float | None]:
-    """Return the fitted model, and the seconds that fitting took where it was not fitted."""
+def _check_kind(model: Any) -> None:
     if not isinstance(model, MovedNeighbors):
         raise ValueError(
             "model must be a MoveLabeledClassifier or MoveLabeledClassifierCV (for a mover: "
             f"MoveLabeledClassifier(mover=...)); got {type(model).__name__}."
         )
+
+
+def _fitted(model: Any, X: Any, y: Any) -> tuple[Any, float | None]:
+    """Return the fitted model, and the seconds that fitting took where it was not fitted."""
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -140,12 +148,18 @@ def _texts(labels: Any) -> np.ndarray:
     return texts
 
 
-def _check(model: Any, X: np.ndarray, labels: np.ndarray, queries: np.ndarray, classes: np.ndarray) -> None:
+def _check_data(X: np.ndarray, labels: np.ndarray, queries: np.ndarray, classes: np.ndarray) -> None:
     """Raise ValueError where the data does not belong together."""
     if len(labels) != len(X):
         raise ValueError(f"y must have one class per object of X, {len(X)}; got {len(labels)}.")
     if len(classes) != len(queries):
         raise ValueError(f"truth must have one class per query, {len(queries)}; got {len(classes)}.")
+    if queries.shape[1] != X.shape[1]:
+        raise ValueError(f"queries have {queries.shape[1]} columns, the objects {X.shape[1]}.")
+
+
+def _check_fitted(model: Any, X: np.ndarray, labels: np.ndarray) -> None:
+    """Raise ValueError where a model was fitted to other data."""
     if len(model.moved_) != len(X):
         raise ValueError(
             f"the model holds {len(model.moved_)} objects, X has {len(X)}: give the X and y it was fitted to"
@@ -153,8 +167,6 @@ def _check(model: Any, X: np.ndarray, labels: np.ndarray, queries: np.ndarray, c
         )
     if not np.array_equal(_texts(to_numpy(model.classes_)[to_numpy(model.codes_)]), labels):
         raise ValueError("y is not what the model was fitted to, in this order: give its X and y.")
-    if queries.shape[1] != X.shape[1]:
-        raise ValueError(f"queries have {queries.shape[1]} columns, the objects {X.shape[1]}.")
 
 
 def _evaluate(

@@ -2,17 +2,20 @@
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..evaluation import Evaluation
-from ..repair.evaluate import AnsweredQueries, Truth, answer_index, try_index
-from ..repair.index_items import Source, as_store, moved_name, text_column
+from ..repair.before_reading import text_column
+from ..repair.evaluate import AnsweredQueries, answer_index, try_index
+from ..repair.index_items import Source, as_store
 from ..repair.repair import Repair
+from ..repair.truth import Truth
 from ..selection.candidates import name
+from ..stores.checks import check_outside
 from ..stores.store import Store, StoreError
+from ..support.commands import command, typed
+from ..support.credentials import how_to_supply, without_secrets
 from .atlas import check_atlas
 from .choice import choice_of_repair, with_surface
 from .details import Captions
@@ -31,6 +34,7 @@ class Named(NamedTuple):
     queries: str | None = None
     query_options: Sequence[str] = ()
     pairs: str = ""  # the file of relevance judgements
+    moved: str = ""  # the index to build
 
 
 class WrittenReport(NamedTuple):
@@ -122,6 +126,7 @@ def report_index(
         source=_name(typed.source, source, store),
         queries=query_name,
         pairs="" if pairs is None else os.fspath(pairs),
+        moved=store.moved_name,
     )
     folder = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     return make_report(answered.evaluation, captions, _describe(answered, names, folder), drawing)
@@ -143,7 +148,8 @@ def write_index_report(
 ) -> WrittenReport:
     """Write the page of an index, and a table where one is wanted.
 
-    ValueError, before any work, where a file exists that is not from hubless.
+    ValueError, before any work, where a file exists that is not from hubless, and OSError where one cannot
+    be written.
 
     Parameters
     ----------
@@ -154,9 +160,12 @@ def write_index_report(
         A table for embedding-atlas.
     **options : as for `report_index`
     """
-    check_page(Path(page).expanduser())
-    if parquet is not None and check_atlas(parquet).resolve() == Path(page).expanduser().resolve():
+    if check_page(page) == (None if parquet is None else check_atlas(parquet)):
         raise StoreError(f"the page and the table cannot both be {page}. Give them different names.")
+    for given in (source, options.get("queries")):
+        for path in (page, parquet):
+            if given is not None and path is not None:
+                check_outside(as_store(given), path)
     report = report_index(source, **options)
     saved = report.save(page)
     files: dict[str, Any] = {"page": str(saved), "bytes": saved.stat().st_size}
@@ -185,9 +194,8 @@ def _title(name: str) -> str:
 
 
 def _name(typed: str | None, given: Source | None, store: Store) -> str:
-    """Return how a page names a store: as it was typed, or an address without a password."""
-    text = typed or (os.fspath(given) if isinstance(given, str | os.PathLike) else store.name)
-    return store.name if "://" in text else text
+    """Return how a store was typed, or its name."""
+    return typed or (os.fspath(given) if isinstance(given, str | os.PathLike) else store.name)
 
 
 def _describe(answered: AnsweredQueries, names: Named, folder: str | None) -> ModelDescription:
@@ -212,22 +220,27 @@ def _apply(evaluation: Evaluation, repair: Repair, names: Named, folder: str | N
         return {"words": f"Do not move these items as they are. {UNIT_FIRST}"}
     if not advises_moving(evaluation):
         return {"words": NOT_ADVISED}
-    source = shlex.join([names.source, *names.options])
-    model, moved = shlex.quote(folder or "model"), shlex.quote(moved_name(names.source))
+    source, options, model = without_secrets(names.source), names.options, folder or "model"
+    build = command("apply", model, source, options=[*options, *typed("-o", names.moved)])
     steps = {
-        "Build the moved index beside the original, which is only read": f"apply {model} {source} -o {moved}",
-        "Switch from the original to the moved index": f"promote {source} {moved}",
+        "Build the moved index beside the original, which is only read": build,
+        "Switch from the original to the moved index": command(
+            "promote", source, names.moved, options=options
+        ),
     }
     if folder is None:
-        truth = ["--labels", str(repair.learned.get("column"))]
+        truth = typed("--labels", repair.learned.get("column"))
         if names.pairs:
-            truth = ["--pairs", names.pairs, "--queries", str(names.queries), *names.query_options]
-        steps = {"Learn from all items": f"fit {source} {shlex.join(truth)} -o {model}", **steps}
-    queries = repair.query_note or "Queries are unchanged."
+            queries = typed("--queries", without_secrets(str(names.queries)))
+            truth = [*typed("--pairs", names.pairs), *queries, *names.query_options]
+        learn = command("fit", source, options=[*options, *truth, *typed("-o", model)])
+        steps = {"Learn from all items": learn, **steps}
+    note = repair.query_note or "Queries are unchanged."
+    supply = how_to_supply(names.source, names.queries)
     return {
-        "words": f"{queries} The original index serves until you switch.",
-        "steps": [step(title, f"hubless {command}", "sh") for title, command in steps.items()],
-        "undo": [step("Serve the original again", f"hubless rollback {source}", "sh")],
+        "words": " ".join([note, "The original index serves until you switch.", *supply]),
+        "steps": [step(title, line, "sh") for title, line in steps.items()],
+        "undo": [step("Serve the original again", command("rollback", source, options=options), "sh")],
     }
 
 
@@ -236,8 +249,8 @@ def _provenance(answered: AnsweredQueries, names: Named) -> list[tuple[str, str]
     data, facts = items.about(), items.facts
     count, fingerprint = f"{data['count']:,} × {data['dimension']}", data["fingerprint"][:16]
     return [
-        ("source", names.source),
-        ("queries", names.queries or "held out of the source"),
+        ("source", without_secrets(names.source)),
+        ("queries", without_secrets(names.queries or "held out of the source")),
         ("kind", f"{facts.kind}, {facts.index}"),
         ("stored vectors", f"{count}, fingerprint {fingerprint}…"),
         ("metric", str(facts.metric or "unknown; l2 is assumed")),

@@ -4,6 +4,7 @@ import base64
 import gzip
 import html
 import json
+import os
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..support.outputs import check_output, real_path
 from ..support.text import as_json, encodable
 from .details import LONG, NAME, SHORT, cut
 
@@ -29,16 +31,22 @@ COLOURS = {"before": "#D55E00", "after": "#0072B2"}  # as in web/style.css
 FORMS = {"percent": (100, "0.1", " %"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
 
 
-def check_page(file: Path) -> None:
-    """Raise ValueError where the file exists and is not a hubless page: no data is overwritten."""
+def check_page(path: str | os.PathLike[str]) -> Path:
+    """Return where a page is written, links followed; OSError where it cannot be.
+
+    ValueError where the file exists and is not a hubless page: no data is overwritten.
+    """
+    file = real_path(path)
     if file.is_dir():
-        raise ValueError(f"{file} is a folder; give the name of a file, such as {file / 'page.html'}.")
-    if not file.exists():
-        return
+        raise ValueError(f"{path} is a folder; give the name of a file, such as {Path(path) / 'page.html'}.")
+    if file.exists() and GENERATOR not in _start_of(file):
+        raise ValueError(f"{path} exists and is not a hubless page: give another name, or remove it.")
+    return check_output(path)
+
+
+def _start_of(file: Path) -> bytes:
     with file.open("rb") as opened:
-        start = opened.read(1000)
-    if GENERATOR not in start:
-        raise ValueError(f"{file} exists and is not a hubless page: give another name, or remove it.")
+        return opened.read(1000)
 
 
 def render(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:

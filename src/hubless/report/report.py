@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import Evaluation
-from ..support.text import as_json
+from ..support.text import as_json, printable_lines
 from ..support.version import __version__
 from ..support.writing import new_file
 from .atlas import write_atlas
@@ -55,15 +55,15 @@ class Report:
     def save(self, path: Any) -> Path:
         """Write the page: one HTML file that opens without a network.
 
-        An older page is replaced; ValueError where the file is not a hubless page.
+        An older page is replaced; ValueError where the file is not a hubless page. A link to a page stays; a
+        link to nothing is refused.
         """
-        file = Path(path).expanduser()
-        check_page(file)
+        file = check_page(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         page = self.html().encode()
         with new_file(file) as new:
             new.write(page)
-        return file
+        return Path(path).expanduser()
 
     def html(self) -> str:
         """Return the page."""
@@ -82,7 +82,7 @@ class Report:
     def __str__(self) -> str:
         summary = self.figures["summary"]
         verdict = f"{summary['verdict']['title']}. {summary['verdict']['words']}"
-        return f"{summary['sentence']}\n{verdict}\n{self.evaluation}"
+        return f"{printable_lines([summary['sentence'], verdict])}\n{self.evaluation}"
 
 
 def make_report(

@@ -14,12 +14,14 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from ..arrays.inputs import check_count
-from ..support.text import short
+from ..support.outputs import check_output, real_path
+from ..support.text import printable, short
+from ..support.untrusted_json import parse_json
 from ..support.version import __version__
 from ..support.writing import new_folder
 from .card import card
 from .state import describe, restore
-from .untrusted import check_header, kind_of, left_behind, parse_json, read_file
+from .untrusted import check_header, kind_of, left_behind, read_file
 from .values import check_names, class_named, expect
 
 FORMAT, FORMAT_VERSION = "hubless model", 1
@@ -41,7 +43,8 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     model : a fitted mover, classifier or other estimator of hubless, or a Repair of an index
         Of any array library and on any device. Not Regress, whose regressor could be anything.
     folder : path
-        A new or an empty folder, or one with a saved model, which is replaced at the end or not at all.
+        A new or an empty folder, or one with a saved model, which is replaced at the end or not at all. A
+        link to such a folder stays; a link to nothing is refused.
 
     Notes
     -----
@@ -62,11 +65,10 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     ...     hubless.load(folder).move([[1.0]], ["b"]).tolist()
     [[5.0]]
     """
-    folder = Path(folder).expanduser().resolve()
+    folder = check_replaceable(folder)
     config, arrays = _describe(model)
     rows = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # safetensors needs that
     _check_loadable(_text(config, "0" * 64), rows)
-    check_replaceable(folder)
     with new_folder(folder, replace=True) as part:
         (part / CARD).write_text(card(model), encoding="utf-8")
         try:
@@ -105,7 +107,7 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
         arrays = _read_arrays(folder, config["sha256"], max_bytes)
         return _restore(config, arrays, device)
     except REFUSALS as error:
-        reason = str(error).rstrip(".")
+        reason = printable(str(error)).rstrip(".")
         raise ValueError(
             f"{folder} cannot be loaded: {reason if len(reason) <= 2000 else reason[:2000] + ' …'}. Copy the "
             "whole folder again from where it was made, or save the model again with this hubless."
@@ -202,18 +204,16 @@ def _read_arrays(folder: Path, digests: Any, max_bytes: int) -> dict[str, np.nda
     return safetensors.numpy.load(content)
 
 
-def check_replaceable(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that `save` could not write: in a file, or one with anything but a saved model."""
-    folder = Path(folder).expanduser().resolve()
-    parent = next(parent for parent in folder.parents if parent.exists())
-    if not parent.is_dir():
-        raise NotADirectoryError(f"{parent} is a file: {folder} cannot be written in it. Give a new folder.")
+def check_replaceable(folder: str | os.PathLike[str]) -> Path:
+    """Return where `save` writes; OSError where it cannot, or where there is anything but a saved model."""
+    folder = real_path(folder)
     held = sorted(os.listdir(folder)) if folder.is_dir() else []
     if (held and not _is_model(folder, held)) or (folder.exists() and not folder.is_dir()):
         what = f"a folder with {', '.join(held[:5])}" if held else "a file"
         raise FileExistsError(
             f"{folder} is {what}, not just a saved model, and is not changed. Give a new or an empty folder."
         )
+    return check_output(folder)
 
 
 def _is_model(folder: Path, held: list[str]) -> bool:

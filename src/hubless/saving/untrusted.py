@@ -1,17 +1,14 @@
-"""Untrusted files of a saved model: each is read once and within bounds, and JSON is read strictly."""
+"""Untrusted files of a saved model: what is there, and whether it may be read."""
 
 import errno
-import json
-import math
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ..support.text import short
+from ..support.untrusted_json import parse_json, read_bounded
 from .values import check_names
 
 MAX_HEADER = 16 << 20  # bytes of the header of a safetensors file
@@ -40,52 +37,8 @@ def read_file(folder: Path, name: str, most: int, hint: str = "") -> bytes:
     inside, path = os.path.realpath(folder), os.path.realpath(folder / name)
     if os.path.commonpath([inside, path]) != inside:
         raise ValueError(f"{name} is a link that leads out of the folder, to {path}. Copy the file itself.")
-    # NOFOLLOW and NONBLOCK, for what took its place since: a link is an error, and a pipe is not waited for
-    flags = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-    handle = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{name} is not a file.")
-        if status.st_size > most:
-            raise ValueError(f"{name} has {status.st_size} bytes; at most {most} are read{hint}.")
-        content = file.read(status.st_size + 1)
-    if len(content) != status.st_size:
-        raise ValueError(f"{name} changed while it was read.")
-    return content
-
-
-def parse_json(content: bytes | str) -> Any:
-    """Read JSON strictly: each name once, numbers finite and of 64 bits."""
-    text = content.decode("utf-8") if isinstance(content, bytes) else content
-    return json.loads(
-        text,
-        object_pairs_hook=_names_once,
-        parse_int=_whole_number,
-        parse_float=_number,
-        parse_constant=_number,
-    )
-
-
-def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        ((name, times),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"{short(name)} occurs {times} times.")
-    return dict(pairs)
-
-
-def _whole_number(text: str) -> int:
-    value = int(text) if len(text) <= 20 else 1 << 64
-    if not -(1 << 63) <= value < 1 << 64:
-        raise ValueError(f"the number {short(text)} does not fit into 64 bits.")
-    return value
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {short(text)} is not finite.")
-    return value
+    # what took its place since is an error where it is a link
+    return read_bounded(Path(path), most, hint, follow=False)
 
 
 def check_header(content: bytes, name: str) -> None:

@@ -1,5 +1,6 @@
 """What stores of all kinds check and refuse in the same way; for the authors of stores."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..support.locks import Locked, locked
+from ..support.outputs import real_path
+from ..support.text import reason
 from .kinds import METRICS
 from .store import Mark, Store, StoreError
 
@@ -22,7 +25,8 @@ def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> 
     """Refuse columns that a store does not have."""
     for column in requested:
         if column not in known:
-            raise StoreError(f"{name} has no column {column!r}; it has {', '.join(known) or 'none'}.")
+            has = ", ".join(known) or "none; for files, give a table that has it (--items, --query-items)"
+            raise StoreError(f"{name} has no column {column!r}; it has {has}.")
 
 
 def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> str:
@@ -38,6 +42,27 @@ def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> st
     elif list(known) == [""]:
         advice = "Its vectors have no name: leave out --vector"
     raise StoreError(f"{name} has {has} of vectors that can be moved. {advice}.")
+
+
+def check_outside(store: Store, path: str | os.PathLike[str]) -> None:
+    """Refuse output in the folder of a store: it would be taken for items, and moved with them."""
+    folder = getattr(store, "path", None)
+    if folder is not None and folder.is_dir() and real_path(path).is_relative_to(folder):
+        raise StoreError(f"{path} is among the items of {store.name}. Give a path outside of that folder.")
+
+
+@contextmanager
+def readable(path: Path | str) -> Iterator[None]:
+    """Turn whatever a library raises for a damaged file into a StoreError of one line that names the file.
+
+    It may raise anything, and not only what it documents. Errors of the operating system stay what they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, StoreError | ImportError) or (isinstance(error, OSError) and error.errno):
+            raise
+        raise StoreError(f"{path} cannot be read: {reason(error)}. It may be damaged.") from error
 
 
 @contextmanager

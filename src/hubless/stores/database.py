@@ -3,6 +3,7 @@
 from copy import copy
 from typing import Any, Self
 
+from ..support.credentials import without_secrets
 from .checks import check_metric
 from .store import Store, StoreError
 
@@ -50,15 +51,14 @@ class Database(Store):
 
     def rename(self, table: str) -> None:
         """Make this another table of the database."""
-        self.table, self.name = table, f"{self.schemes[0]}{self.address}#{table}"
+        self.table, self.name = table, f"{without_secrets(self.schemes[0] + self.address)}#{table}"
 
     def sibling(self, name: str) -> Self:
         if name.startswith(self.schemes):
             address, _, name = name.rpartition("#")
-            if self.place(address) != self.address:
-                raise StoreError(
-                    f"{self.place(address)}#{name} is not in the database of {self.name}. Name a table of it."
-                )
+            place = without_secrets(self.place(address))
+            if place != without_secrets(self.address):
+                raise StoreError(f"{place}#{name} is not in the database of {self.name}. Name a table of it.")
         twin = copy(self)  # it shares the connection
         twin.rename(name)
         return twin

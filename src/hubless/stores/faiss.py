@@ -13,9 +13,10 @@ import numpy as np
 
 from ..support.imports import need
 from .checks import pad_ids
+from .faiss_kinds import content, kind_of, read_index, unwrapped
 from .files.file_rows import FileRows, as_ids, picker
 from .files.file_store import Append, FileStore
-from .store import Facts, StoreError
+from .store import Batch, Facts, StoreError
 
 
 class FaissIndex(FileStore):
@@ -25,89 +26,75 @@ class FaissIndex(FileStore):
 
     def _open(self) -> FileRows:
         faiss = need("faiss", "faiss")
-        try:
-            index = faiss.read_index(str(self.path))
-        except RuntimeError as error:
-            raise StoreError(f"{self.path} is not a FAISS index: {str(error).splitlines()[-1]}") from error
-        self._index = index
-        inner, id_map = _unwrapped(faiss, index)
+        size = self.path.stat().st_size
+        index = self._index = read_index(faiss, str(self.path), size)
+        inner, id_map = unwrapped(faiss, index)
         metric = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "ip"}.get(index.metric_type)
         if metric is None:
             raise StoreError(
                 f"{self.path} has FAISS metric {index.metric_type}; expected L2 or inner product."
             )
-        kind, search, is_exact = _kind(faiss, inner)
-        facts = Facts(kind, metric, index.d, index.ntotal, "float32", search, (), is_exact)
-        vectors, numbers = _content(faiss, inner)
-        order = np.argsort(numbers, kind="stable")  # for an IVF without ids, the order of adding
-        vectors, numbers = vectors[order], numbers[order]
+        kind, search, why = kind_of(faiss, inner)
+        facts = Facts(kind, metric, index.d, index.ntotal, "float32", search, (), why is None, why or "")
+        sizes = {index.ntotal, inner.ntotal, index.ntotal if id_map is None else len(id_map)}
+        if sizes != {min(index.ntotal, size)} or index.d != inner.d:  # each vector takes a byte, at least
+            raise StoreError(f"{self.path} is damaged: it has {sizes} vectors in {size:,} bytes.")
+        vectors, numbers = content(faiss, inner)
+        if len(numbers) != index.ntotal:
+            raise StoreError(f"{self.path} is damaged: it has {len(numbers)} of {index.ntotal} vectors.")
         has_ids = id_map is not None or not np.array_equal(numbers, np.arange(len(numbers)))
         self._numbers = numbers if id_map is None else id_map[numbers]
         columns = {}
         if has_ids:
             columns["id"] = picker(as_ids(self._numbers.tolist(), self.name))
         in_order = id_map is not None or not has_ids
-        return FileRows(facts, lambda where: vectors[where], columns, in_order)
+
+        def read(where: Any) -> np.ndarray:
+            return np.array(vectors[where])  # a copy: they may be the memory of the index, which is freed
+
+        return FileRows(facts, read, columns, in_order)
 
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
         """Search by the index itself."""
         if self.facts().count == 0:
             return np.empty((len(queries), 0), dtype=np.int64)
-        _, nearest = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        try:
+            _, nearest = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        except RuntimeError as error:
+            raise StoreError(f"{self.path} cannot be searched: {str(error).splitlines()[-1]}") from error
         ids = dict(zip(self._numbers.tolist(), self.all_ids.tolist(), strict=True))
         known = [[ids[number] for number in row if number in ids] for row in nearest.tolist()]
         return pad_ids(known, k)  # FAISS returns -1 where there are fewer
 
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
-        faiss, kept = need("faiss", "faiss"), []
-        width = self.build_mark.width or blue.facts().dimension
+        faiss, width = need("faiss", "faiss"), self.build_mark.width or blue.facts().dimension
         _check_width(faiss, blue, width)
-        yield lambda batch, moved: kept.append(np.asarray(moved, dtype=np.float32))
-        moved = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
-        built = _like(faiss, blue._index, moved, blue._numbers)
-        part.write_bytes(faiss.serialize_index(built))  # write_index would not say that a disk is full
+        is_flat, place = blue.facts().kind == "FAISS Flat", 0
+        # a flat index grows; others are built from all vectors at once
+        new = _empty_like(faiss, blue._index, np.empty((0, width), np.float32)) if is_flat else None
+        held = np.empty((0 if is_flat else blue.facts().count, width), np.float32)
 
+        def append(batch: Batch, moved: np.ndarray) -> None:
+            nonlocal place
+            rows = slice(place, place + len(moved))
+            if new is not None:
+                _add(faiss, new, np.ascontiguousarray(moved, dtype=np.float32), blue._numbers[rows])
+            else:
+                held[rows] = moved
+            place = rows.stop
 
-def _unwrapped(faiss: Any, index: Any) -> tuple[Any, np.ndarray | None]:
-    """Return the index inside an IndexIDMap, and the ids of its rows."""
-    index = faiss.downcast_index(index)
-    if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one too
-        return faiss.downcast_index(index.index), faiss.vector_to_array(index.id_map)
-    return index, None
-
-
-def _kind(faiss: Any, index: Any) -> tuple[str, str, bool]:
-    """Return what an index is, how it searches, and whether it returns the vectors that were put in."""
-    if isinstance(index, faiss.IndexHNSWFlat):
-        return "FAISS HNSW", f"HNSW, M={index.hnsw.nb_neighbors(1)}, efSearch={index.hnsw.efSearch}", True
-    if isinstance(index, faiss.IndexIVFFlat) and type(index) is faiss.IndexIVFFlat:
-        return "FAISS IVF", f"IVF, nlist={index.nlist}, nprobe={index.nprobe}", True
-    if isinstance(index, faiss.IndexFlat):
-        return "FAISS Flat", "exhaustive: every vector is compared", True
-    return f"FAISS {type(index).__name__}", type(index).__name__, False
-
-
-def _content(faiss: Any, index: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return all vectors, and the number under which each was added."""
-    if type(index) is faiss.IndexIVFFlat:
-        read = need("faiss.contrib.inspect_tools", "faiss").get_invlist
-        numbers, codes = zip(*(read(index.invlists, i) for i in range(index.nlist)), strict=True)
-        return np.concatenate(codes).view(np.float32), np.concatenate(numbers)
-    try:
-        if isinstance(index, faiss.IndexIVF):
-            index.make_direct_map()
-        return index.reconstruct_n(0, index.ntotal), np.arange(index.ntotal, dtype=np.int64)
-    except RuntimeError as error:
-        raise StoreError(
-            f"{type(index).__name__} does not return its vectors. Give the file of original vectors "
-            "instead, and build the index again from the moved ones."
-        ) from error
+        yield append
+        if new is None:
+            new = _empty_like(faiss, blue._index, held)
+            _add(faiss, new, held, blue._numbers)
+        with part.open("wb") as file:  # `write_index` itself would not say that a disk is full
+            faiss.write_index(new, faiss.PyCallbackIOWriter(file.write))
 
 
 def _check_width(faiss: Any, store: FaissIndex, width: int) -> None:
     """Refuse an index that cannot be built again for vectors of another width."""
-    index, _ = _unwrapped(faiss, store._index)
+    index, _ = unwrapped(faiss, store._index)
     if width == index.d or not isinstance(index, faiss.IndexIVFFlat):
         return
     quantizer = faiss.downcast_index(index.quantizer)
@@ -118,9 +105,9 @@ def _check_width(faiss: Any, store: FaissIndex, width: int) -> None:
         )
 
 
-def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any:
-    """Return an index of the same kind and settings that holds other vectors."""
-    old, id_map = _unwrapped(faiss, index)
+def _empty_like(faiss: Any, index: Any, moved: np.ndarray) -> Any:
+    """Return an empty index of the same kind and settings, for other vectors."""
+    old, id_map = unwrapped(faiss, index)
     if isinstance(old, faiss.IndexHNSWFlat):
         new = faiss.IndexHNSWFlat(moved.shape[1], old.hnsw.nb_neighbors(1), old.metric_type)
         new.hnsw.efConstruction, new.hnsw.efSearch = old.hnsw.efConstruction, old.hnsw.efSearch
@@ -128,14 +115,16 @@ def _like(faiss: Any, index: Any, moved: np.ndarray, numbers: np.ndarray) -> Any
         new = _ivf_like(faiss, old, moved)
     else:
         new = faiss.IndexFlat(moved.shape[1], old.metric_type)
-    if id_map is not None:
-        new = (faiss.IndexIDMap2 if isinstance(index, faiss.IndexIDMap2) else faiss.IndexIDMap)(new)
-        new.add_with_ids(moved, numbers)
-    elif isinstance(old, faiss.IndexIVFFlat):
-        new.add_with_ids(moved, numbers)
+    if id_map is None:
+        return new
+    return (faiss.IndexIDMap2 if isinstance(index, faiss.IndexIDMap2) else faiss.IndexIDMap)(new)
+
+
+def _add(faiss: Any, index: Any, vectors: np.ndarray, numbers: np.ndarray) -> None:
+    if isinstance(index, faiss.IndexIDMap | faiss.IndexIVFFlat):
+        index.add_with_ids(vectors, numbers)
     else:
-        new.add(moved)
-    return new
+        index.add(vectors)
 
 
 def _ivf_like(faiss: Any, old: Any, moved: np.ndarray) -> Any:

@@ -1,15 +1,17 @@
 """Open the store that a user typed: a file, a folder of files, or KIND:ADDRESS#TABLE (see kinds.py)."""
 
 import os
+import re
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from ..support.credentials import without_secrets
 from .checks import check_metric
+from .journal import was_interrupted
 from .kinds import BUILT_IN, DATABASES, FOLDER, GROUP, SUFFIXES
 from .store import Store, StoreError
-from .switch import recover_switch
 
 
 def open_store(
@@ -43,15 +45,18 @@ def _class_for(text: str) -> Any:
     kind = class_of(scheme) if colon and scheme[:1].isalpha() else None
     if kind is not None:
         return kind
-    path = Path(text).expanduser().resolve()
-    recover_switch(path)  # or a folder may be missing
-    kind = class_of(FOLDER if path.is_dir() else path.suffix.lower())
+    path = Path(os.path.realpath(os.path.expanduser(text)))
+    # a folder may be missing in the middle of a switch
+    is_folder = os.path.isdir(path) or (not os.path.exists(path) and was_interrupted(path))
+    kind = class_of(FOLDER if is_folder else path.suffix.lower())
     if kind is None:
         plug_ins = plug_in_names()
         more = f" Installed packages add {', '.join(plug_ins)}." if plug_ins else ""
+        # a mistyped address may have its password anywhere: after // and :, before @, or after ?
+        shown = re.sub(r"//.*:.*|:.*@|\?[^#]*", "…", without_secrets(text), flags=re.DOTALL)
         raise StoreError(
-            f"{text!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder contains such "
-            f"files (not FAISS), and databases are {', '.join(DATABASES)}.{more}"
+            f"{shown!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder "
+            f"contains such files (not FAISS), and databases are {', '.join(DATABASES)}.{more}"
         )
     return kind
 

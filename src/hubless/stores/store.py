@@ -15,18 +15,20 @@ the abstract methods, and override the others where the engine can do better. Ra
 a user can repair, and say how; checks.py has what many stores refuse.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .mark import Mark as Mark
+
 ROWS = 8192  # rows of a batch
 Columns: TypeAlias = dict[str, list[Any]]
+QUANTISED = "keeps its vectors quantised: what it returns is not what was stored"
 
 
 class StoreError(ValueError):
@@ -65,44 +67,13 @@ class Facts:
     dtype: str  # of the stored numbers, for example "float32", "float16"
     index: str  # how it searches, in words: "exhaustive", "HNSW, M=32"
     columns: tuple[str, ...] = ()  # what can be requested from `batches`, besides ids and vectors
-    is_exact: bool = True  # whether it returns the vectors that were put in: not if they are quantised
+    is_exact: bool = True  # whether it returns the vectors that were put in, and can be built again
+    why_inexact: str = QUANTISED  # said where it is not; a sentence that starts with the store
 
     @property
     def itemsize(self) -> int:
         """Bytes of a number in computations: half precision becomes single."""
         return 8 if self.dtype == "float64" else 4
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What a moved store carries, so that nothing is moved twice."""
-
-    model: str  # hash of the model that moved it
-    source: str  # name of the store that it was made from
-    state: str  # `state()` of that store when the two last agreed
-    done: bool  # whether all rows are written and the index is built
-    original: str | None = None  # where the original is kept, once promoted
-    changed: bool = False  # whether others wrote to it since, where that can be known
-    width: int | None = None  # columns of its vectors, where those of the source have another number
-
-    def to_json(self) -> str:
-        """Return the mark as a text."""
-        values = {name: value for name, value in asdict(self).items() if name != "width" or value is not None}
-        return json.dumps({"hubless": 1, **values}, sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str | bytes | None) -> Self | None:
-        """Return the mark in a text, or None for a text that is not ours."""
-        try:
-            values = json.loads(text or "null")
-            if not isinstance(values, dict) or values.pop("hubless", None) != 1:
-                return None
-            mark = cls(**values)
-        except (TypeError, ValueError, RecursionError):
-            return None
-        texts = {**values, "done": "", "changed": "", "original": mark.original or "", "width": ""}
-        is_valid = mark.width is None or (type(mark.width) is int and mark.width > 0)
-        return mark if is_valid and all(isinstance(text, str) for text in texts.values()) else None
 
 
 def tolerance(dtype: str) -> float:
@@ -112,9 +83,18 @@ def tolerance(dtype: str) -> float:
 
 def agree(stored: np.ndarray, wanted: np.ndarray, dtype: str) -> np.ndarray:
     """Say which rows are equal up to rounding, or have no vector in both; bool (n,)."""
+    if np.array_equal(stored, wanted):  # bit for bit, as a rule
+        return np.ones(len(wanted), dtype=bool)
     largest = np.abs(wanted).max(axis=1, keepdims=True)  # (n, 1); NaN for a row without a vector
     is_near = (np.abs(stored - wanted) <= tolerance(dtype) * largest).all(axis=1)
     return is_near | (np.isnan(stored).all(axis=1) & np.isnan(wanted).all(axis=1))
+
+
+def _are_missing(ids: np.ndarray, known: np.ndarray) -> np.ndarray:
+    if np.array_equal(ids, known):
+        return np.zeros(len(ids), dtype=bool)
+    every = set(known.tolist())
+    return np.array([id not in every for id in ids.tolist()], dtype=bool)
 
 
 class Store(ABC):
@@ -124,6 +104,8 @@ class Store(ABC):
     is_written_whole: bool = False  # whether green appears as a whole when it is finished, such as a file
     is_read_whole: bool = False  # whether all vectors are in memory from the first look until `refresh`
     may_lack_vectors: bool = True  # whether a row may have no vector, which is NaN in a batch
+    has_fixed_columns: bool = True  # whether `facts` knows all columns, and not just those of some rows
+    can_reconcile: bool = False  # whether it has `catch_up`, and `promote` takes a Reconcile, too
 
     @classmethod
     @abstractmethod
@@ -202,7 +184,16 @@ class Store(ABC):
     def _dtype(self) -> str:
         return self.facts().dtype
 
+    def pinned(self) -> "Store":
+        """Return a store that keeps reading what the name refers to now; an alias may be switched."""
+        return self
+
     # --- building green ------------------------------------------------------------------------------------
+
+    @property
+    def moved_name(self) -> str:
+        """A name for the moved copy, which `sibling` takes."""
+        return f"{self.name.rpartition('#')[2]}_moved"
 
     @abstractmethod
     def sibling(self, name: str) -> "Store":
@@ -218,6 +209,11 @@ class Store(ABC):
         A process that dies must free the lock. Override it unless the engine itself allows one writer only.
         """
         return nullcontext()
+
+    def check_target(self, blue: Any, mark: Mark) -> None:
+        """Refuse, before a row of blue is read, a name that `begin` refuses or cannot write."""
+        if self.exists():
+            self.check_resumable(blue, mark)
 
     def begin(self, blue: Any, mark: Mark) -> None:
         """Create green, empty and with the mark; or resume what exists."""
@@ -252,12 +248,15 @@ class Store(ABC):
         """Set the mark of a store that exists."""
         raise NotImplementedError
 
+    def begin_pass(self) -> None:
+        """Prepare for a pass over blue, in which `fetch` may answer from green as it is at this moment."""
+        return
+
     def outdated(self, batch: Batch, moved: np.ndarray) -> np.ndarray:
         """Say which rows of blue green lacks or has with another vector or other columns; bool (n,)."""
         stored = self.fetch(batch.ids.tolist())
-        known = set(stored.ids.tolist())
-        is_outdated = np.array([id not in known for id in batch.ids.tolist()], dtype=bool)
-        if not known:
+        is_outdated = _are_missing(batch.ids, stored.ids)
+        if is_outdated.all():
             return is_outdated
         wanted, vectors = batch.take(~is_outdated), moved[~is_outdated]
         is_same = agree(stored.vectors, vectors, self._dtype) & self.have_same_rows(stored, wanted)
@@ -277,15 +276,29 @@ class Store(ABC):
         """Remove rows that blue no longer has."""
         raise StoreError(f"{self.name} cannot remove single rows; remove all of it and apply again.")
 
+    def catch_up(self, blue: Any, mark: Mark, reconcile: Any) -> tuple[str, int]:
+        """Make green agree with one moment of blue; return the state of blue then, and how many rows changed.
+
+        Only where `can_reconcile`: rows of several moments may, for example, share a unique value.
+        """
+        raise NotImplementedError
+
     def finish(self, blue: Any, mark: Mark) -> None:
         """Build the search indexes that blue has; as the last step, set the mark, which is then `done`."""
         self.set_mark(mark)
 
     # --- switching -----------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Complete or undo a switch that was interrupted, where the engine can leave one half done."""
-        return
+    def is_interrupted(self) -> bool:
+        """Say whether a switch was interrupted, or is happening now; write nothing."""
+        return False
+
+    def recover(self) -> bool:
+        """Complete or undo an interrupted switch, with the lock; say whether there was one.
+
+        Override both where the engine can leave a switch half done.
+        """
+        return False
 
     @abstractmethod
     def promote(self, green: Any) -> str:
@@ -293,6 +306,9 @@ class Store(ABC):
 
         Compare the state of blue with that in the mark of green where nobody can write in between, or right
         before the switch: StoreError, and no change, where blue changed since.
+
+        A store that `can_reconcile` takes a second argument, a `Reconcile` or None, to move the last changes
+        right there. Beyond the bounds in it, StoreError, and blue serves as before.
         """
 
     @abstractmethod

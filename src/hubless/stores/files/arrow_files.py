@@ -3,21 +3,24 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...support.imports import need
+from ...support.text import reason
 from ..arrow_columns import as_column, as_list, as_matrix, holds_texts, vector_column, with_width
-from ..checks import as_float, check_columns
+from ..checks import as_float, check_columns, readable
 from ..store import ROWS, Batch, Columns, Facts, Mark, StoreError
+from .arrow_format import Regrouped, batch_rows, group_rows, parquet_options
+from .arrow_ipc import IpcFile
 from .file_rows import FileRows, Reader, Where, numbers_of
 from .file_store import Append, FileStore
 
 FIRST = 64  # rows that are read to find the length of a vector
 PAGE = 1 << 20  # bytes of a Parquet file that are read at once
-AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}  # else Arrow reads far ahead into memory
 MARK = "hubless"  # key of the mark in the metadata of a schema
 
 
@@ -32,9 +35,9 @@ class ArrowFile(FileStore):
         pa, dataset = need("pyarrow", "files"), need("pyarrow.dataset", "files")
         kind = "parquet" if self._is_parquet else "ipc"
         try:
-            table = dataset.dataset(self.path, format=kind)
+            table = dataset.dataset(self.path, format=kind) if self._is_parquet else IpcFile(self.path)
         except (pa.ArrowException, OSError) as error:
-            raise StoreError(f"{self.path} is not a {kind} file: {error}") from error
+            raise StoreError(f"{self.path} is not a {kind} file: {reason(error)}") from error
         name = vector_column(table.schema, self.vector, self.name)
         self._table, self._column = table, name
         facts = Facts(
@@ -46,16 +49,8 @@ class ArrowFile(FileStore):
             index="exhaustive: every vector is compared",
         )
 
-        @cache
-        def check_lists() -> None:
-            for _ in self._stream([name], ROWS):  # which validates them
-                pass
-
         def vectors(where: Where) -> np.ndarray:
-            if not self._is_parquet:
-                check_lists()
-            with _readable(self.path):
-                rows = table.take(pa.array(numbers_of(where), pa.int64()), columns=[name])
+            rows = table.take(numbers_of(where), columns=[name])
             return as_matrix(rows[name], facts.dimension, self.name)
 
         columns = {other: _reader(table, other, self.path) for other in table.schema.names if other != name}
@@ -92,9 +87,10 @@ class ArrowFile(FileStore):
         return self._read(pa.Table.from_batches(self._stream(names, ROWS, groups), schema), columns)
 
     def _read(self, rows: Any, columns: Sequence[str]) -> tuple[np.ndarray, Columns]:
-        vectors = as_matrix(rows.column(self._column), self.facts().dimension, self.name)
         listed = as_list if rows.num_rows > ROWS else _plain_list
-        return as_float(vectors), {name: listed(rows.column(name)) for name in columns}
+        with readable(self.path):
+            vectors = as_matrix(rows.column(self._column), self.facts().dimension, self.name)
+            return as_float(vectors), {name: listed(rows.column(name)) for name in columns}
 
     def _stream(
         self, columns: list[str] | None, size: int, groups: Any = None, coded: Sequence[str] = ()
@@ -103,15 +99,13 @@ class ArrowFile(FileStore):
 
         Columns `coded` of texts may come as numbers of their different texts, as Parquet stores them.
         """
-        options = {"batch_size": size, "columns": columns}
-        with _readable(self.path):
+        options: dict[str, Any] = {"batch_size": size, "columns": columns}
+        with readable(self.path):
             if self._is_parquet:
                 with self._parquet(coded) as file:
                     yield from file.iter_batches(**options, row_groups=groups, use_threads=False)
                 return
-            for batch in self._table.to_batches(**options, **AHEAD):
-                batch.validate(full=True)  # or offsets in a damaged file would lead out of it
-                yield batch
+            yield from self._table.to_batches(**options)
 
     def _group_lengths(self) -> list[int]:
         with self._parquet() as file:
@@ -119,7 +113,17 @@ class ArrowFile(FileStore):
 
     def _parquet(self, coded: Sequence[str] = ()) -> Any:
         parquet = need("pyarrow.parquet", "files")
-        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGE, read_dictionary=list(coded))
+        options = {"pre_buffer": False, "buffer_size": PAGE, "read_dictionary": list(coded)}
+        if "arrow_extensions_enabled" in signature(parquet.ParquetFile).parameters:
+            options["arrow_extensions_enabled"] = True  # or UUIDs would be moved as plain bytes
+        return parquet.ParquetFile(self.path, **options)
+
+    def _schema(self) -> Any:
+        """Return the schema of the batches of `_stream`; a data set's may differ, by extension types."""
+        if not self._is_parquet:
+            return self._table.schema
+        with self._parquet() as file:
+            return file.schema_arrow
 
     def _dimension(self) -> int:
         """Return the length of the vectors: of the type, or of the first one."""
@@ -139,12 +143,16 @@ class ArrowFile(FileStore):
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         pa, _ = need("pyarrow", "files"), blue.facts()  # opens the file
-        stream, column = blue._stream(None, ROWS), blue._column
-        ahead = blue._table.schema.empty_table()  # rows that were read and not yet written
-        schema, place = marked(blue._table.schema, self.build_mark), blue._table.schema.names.index(column)
+        stream, column, schema = blue._stream(None, ROWS), blue._column, blue._schema()
+        ahead, place = (
+            schema.empty_table(),
+            schema.names.index(column),
+        )  # rows that were read, not yet written
+        schema = marked(schema, self.build_mark)
         if self.build_mark.width is not None:
             schema = schema.set(place, with_width(schema.field(column), self.build_mark.width))
-        with open(part, "wb") as file, _sink(file, schema, part) as sink:
+        with open(part, "wb") as file, blue._sink(file, schema) as (write, lengths):
+            groups = Regrouped(lengths, write)
 
             def append(batch: Batch, moved: np.ndarray) -> None:
                 nonlocal ahead
@@ -153,9 +161,26 @@ class ArrowFile(FileStore):
                 rows, ahead = ahead.slice(0, len(moved)), ahead.slice(len(moved))
                 field = schema.field(column)
                 rows = rows.set_column(place, field, as_column(moved, field.type))
-                sink.write_table(rows.replace_schema_metadata(schema.metadata))
+                groups.add(rows.replace_schema_metadata(schema.metadata))
 
             yield append
+            groups.close()
+
+    @contextmanager
+    def _sink(self, file: Any, schema: Any) -> Iterator[tuple[Any, Iterable[int]]]:
+        """Write a file like this one; yield what writes a group of rows, and the lengths of the groups."""
+        if self._is_parquet:
+            facts, parquet = self.facts(), need("pyarrow.parquet", "files")
+            with self._parquet() as old:
+                options = parquet_options(old, self.path)
+                lengths = [*group_rows(old.metadata, facts.dimension * facts.itemsize)]
+            with parquet.ParquetWriter(file, schema, **options) as sink:
+                yield lambda rows: sink.write_table(rows, max(1, rows.num_rows)), lengths
+            return
+        ipc = need("pyarrow", "files").ipc
+        lengths, codec = batch_rows(self.path)
+        with ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression=codec)) as sink:
+            yield lambda rows: sink.write_table(rows.combine_chunks()), lengths
 
 
 def _tables(batches: Iterable[Any], size: int) -> Iterator[Any]:
@@ -175,21 +200,12 @@ def _plain_list(column: Any) -> list[Any]:
     return list(column.to_pylist())
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn any error of Arrow into a StoreError that names the file."""
-    try:
-        yield
-    except need("pyarrow", "files").ArrowException as error:
-        raise StoreError(f"{path} cannot be read: {error}") from error
-
-
 def _reader(table: Any, name: str, path: Path) -> Reader:
     """Return a function from a slice or row numbers to values of a column, which is read once as a whole."""
 
     @cache
     def column() -> Any:
-        with _readable(path):
+        with readable(path):
             values = table.to_table(columns=[name])[name]
             values.validate(full=True)
             return values.combine_chunks()
@@ -200,12 +216,6 @@ def _reader(table: Any, name: str, path: Path) -> Reader:
         return column().take(need("pyarrow", "files").array(where, "int64")).to_pylist()
 
     return values
-
-
-def _sink(file: Any, schema: Any, part: Path) -> Any:
-    if part.suffix.lower() == ".parquet":
-        return need("pyarrow.parquet", "files").ParquetWriter(file, schema)
-    return need("pyarrow", "files").ipc.new_file(file, schema)
 
 
 def marked(schema: Any, mark: Mark) -> Any:

@@ -1,10 +1,9 @@
 """Rows of a file by their number, with columns of the file itself or of a table of items beside it."""
 
 import csv
-import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,8 +11,12 @@ import numpy as np
 
 from ...support.imports import need
 from ...support.mapping import release_pages
+from ...support.text import short
+from ...support.untrusted_json import parse_json
+from ..checks import readable
 from ..store import Columns, Facts, StoreError
 
+LONGEST = 1 << 30  # characters of a text in a table
 Where: TypeAlias = slice | np.ndarray  # consecutive rows, or row numbers
 Reader: TypeAlias = Callable[[Any], Any]  # from a Where to values of these rows
 
@@ -63,6 +66,20 @@ def picker(values: Any) -> Reader:
     return lambda where: values[where] if isinstance(where, slice) else [values[i] for i in where]
 
 
+def guarded(rows: FileRows, path: Path) -> FileRows:
+    """Return rows whose readers raise a StoreError where the file is damaged."""
+
+    def guard(read: Reader) -> Reader:
+        def values(where: Where) -> Any:
+            with readable(path):
+                return read(where)
+
+        return values
+
+    columns = {name: guard(read) for name, read in rows.columns.items()}
+    return replace(rows, vectors=guard(rows.vectors), columns=columns)
+
+
 def attach(rows: FileRows, items: Columns, id: str | None, name: str) -> None:
     """Give rows the columns of a table of items: by id where both have ids, else row by row."""
     columns, count, key = dict(items), rows.facts.count, id or "id"
@@ -93,13 +110,12 @@ def attach(rows: FileRows, items: Columns, id: str | None, name: str) -> None:
 
 def read_table(path: str | os.PathLike[str]) -> Columns:
     """Read a table: CSV or TSV with a header, JSON, JSON lines, Parquet; or labels, as .npy or one a line."""
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     if not file.is_file():
-        raise StoreError(f"{file} does not exist. Give a table: CSV, TSV, JSON, JSON lines, Parquet or .npy.")
-    try:
+        what = "is not a file" if file.exists() else "does not exist"
+        raise StoreError(f"{file} {what}. Give a table: CSV, TSV, JSON, JSON lines, Parquet or .npy.")
+    with readable(file):
         columns = READERS.get(file.suffix.lower(), _lines)(file)
-    except (UnicodeDecodeError, csv.Error, EOFError, ValueError, RecursionError) as error:
-        raise StoreError(f"{file} cannot be read as {file.suffix or 'text'}: {error}") from error
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1:
         raise StoreError(f"{file} has columns of {sorted(lengths)} rows; all must have the same number.")
@@ -107,22 +123,27 @@ def read_table(path: str | os.PathLike[str]) -> Columns:
 
 
 def _csv(file: Path) -> Columns:
-    with file.open(newline="", encoding="utf-8-sig") as lines:
-        csv.field_size_limit(1 << 30)
-        rows = csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-        names = next(rows, [])
-        values = [row for row in rows if row]  # without blank lines
+    limit = csv.field_size_limit(LONGEST)  # a setting of the whole process
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            rows = csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+            names = next(rows, [])
+            values = [row for row in rows if row]  # without blank lines
+    finally:
+        csv.field_size_limit(limit)
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns have the same name, in the header {short(names)}")
     uneven = [i for i, row in enumerate(values, 2) if len(row) != len(names)]
     if uneven:
         raise ValueError(
-            f"row {uneven[0]} (the header is row 1) does not have as many fields as the header {names}"
+            f"row {uneven[0]} (the header is row 1) does not have as many fields as the header {short(names)}"
         )
     return {name: [row[i] for row in values] for i, name in enumerate(names)}
 
 
 def _json(file: Path) -> Columns:
     """Read a list of ids, a list of objects, or an object of lists."""
-    content = json.loads(file.read_text(encoding="utf-8-sig"))
+    content = parse_json(file.read_bytes(), any_numbers=True)
     if isinstance(content, dict) and content and all(isinstance(value, list) for value in content.values()):
         return content
     if not isinstance(content, list) or not content:
@@ -132,7 +153,7 @@ def _json(file: Path) -> Columns:
 
 def _json_lines(file: Path) -> Columns:
     with file.open(encoding="utf-8-sig") as lines:
-        return _records([json.loads(line) for line in lines if line.strip()])
+        return _records([parse_json(line, any_numbers=True) for line in lines if line.strip()])
 
 
 def _records(rows: list[Any]) -> Columns:

@@ -4,7 +4,6 @@ A subclass opens its file (`_open`) and says how a moved copy is written (`write
 """
 
 import os
-import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,10 +14,16 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from .. import switch
-from ..checks import as_float, check_columns, check_promoted, check_unchanged, path_lock
+from ...support.commands import command
+from ...support.outputs import check_output, real_path
+from ...support.writing import private_folder, remove, sync_all, sync_folder
+from .. import file_marks, switch
+from ..checks import as_float, check_columns, check_outside, path_lock, readable
+from ..journal import identity_of, was_interrupted
+from ..kept_copies import remove_unfinished
 from ..store import ROWS, Batch, Columns, Facts, Mark, Store, StoreError
-from .file_rows import FileRows, as_ids, attach, read_table
+from .file_rows import FileRows, as_ids, attach, guarded, read_table
+from .file_switch import promote_file, rollback_file
 
 Append: TypeAlias = Callable[[Batch, np.ndarray], Any]  # adds rows of blue with other vectors
 
@@ -39,6 +44,7 @@ class FileStore(Store):
     _blue: Any = None
     _done = False
     _append: Append | None = None  # of the writer, once it is open
+    _workplace: Path | None = None  # folder in which the copy is built
 
     def __init__(
         self,
@@ -49,7 +55,7 @@ class FileStore(Store):
         metric: str | None = None,
         items: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = Path(path).expanduser().resolve()  # a link stays a link: its target is replaced
+        self.path = real_path(path)  # a link stays a link: its target is replaced
         self.name = str(self.path)
         self.vector, self.id, self.metric, self.items = vector, id, metric, items
         self._writing = ExitStack()  # the open writer
@@ -73,10 +79,13 @@ class FileStore(Store):
         return self.path.exists()
 
     def facts(self) -> Facts:
-        return self._opened.facts
+        facts = self._opened.facts
+        check_columns(self.name, [] if self.id is None else [self.id], facts.columns)
+        return facts
 
     def mark(self) -> Mark | None:
-        return switch.read_mark(self.path) or (self._mark_inside() if self.exists() else None)
+        with self.while_it_is_there():
+            return file_marks.read_mark(self.path) or (self._mark_inside() if self.exists() else None)
 
     def _mark_inside(self) -> Mark | None:
         """Return the mark in the file itself, where its format has a place for one: copies have it too."""
@@ -84,9 +93,22 @@ class FileStore(Store):
 
     def state(self) -> str:
         """Return a fingerprint of the content, sampled where a file is large, and its time of change."""
-        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
-        changed = max((file.stat().st_mtime_ns for file in files), default=0)
-        return f"{switch.fingerprint(self.path)} {changed}"
+        self._check_exists()
+        with self.while_it_is_there():
+            files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+            changed = max((file.stat().st_mtime_ns for file in files), default=0)
+            return f"{file_marks.fingerprint(self.path)} {changed}"
+
+    @contextmanager
+    def while_it_is_there(self) -> Iterator[None]:
+        """Say in words that a file is missing, or was taken away in this moment."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{self.path} does not exist, or another process replaced it just now. Look with `hubless "
+                "status`, and run the command again."
+            ) from error
 
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
         start = 0
@@ -96,13 +118,18 @@ class FileStore(Store):
 
     def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
         check_columns(self.name, columns, self.facts().columns)
-        if self.items is None:
-            yield from self._blocks(columns, size)
-            return
         start = 0
-        for vectors, _ in self._blocks((), size):
-            yield vectors, self._columns(columns, slice(start, start + len(vectors)))
+        for vectors, values in self._blocks(columns if self.items is None else (), size):
+            if self.items is not None:
+                values = self._columns(columns, slice(start, start + len(vectors)))
+            self._check_same_file()
+            yield vectors, values
             start += len(vectors)
+
+    def _check_same_file(self) -> None:
+        """Refuse rows of two versions: another process switched or replaced the path since it was opened."""
+        if identity_of(self.path) != self._identity:
+            raise StoreError(f"{self.path} was replaced by another while it was read. Run the command again.")
 
     def _blocks(self, columns: Sequence[str], size: int) -> Iterator[tuple[np.ndarray, Columns]]:
         """Read the file itself front to back, without the table of items."""
@@ -122,8 +149,9 @@ class FileStore(Store):
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
         places = self._places_of(ids)
         places = places[places >= 0]
-        vectors = as_float(self._opened.vectors(places))
-        return Batch(self.all_ids[places], vectors, self._columns(columns, places))
+        vectors, values = as_float(self._opened.vectors(places)), self._columns(columns, places)
+        self._check_same_file()
+        return Batch(self.all_ids[places], vectors, values)
 
     def contains(self, ids: np.ndarray) -> np.ndarray:
         return self._places_of(ids) >= 0
@@ -133,6 +161,7 @@ class FileStore(Store):
         from ...neighbors.knn import exhaustive  # here: it loads scikit-learn, which reading does not need
 
         vectors, _ = self.read_span(0, self.facts().count)
+        self._check_same_file()
         return np.asarray(self.all_ids[exhaustive(queries, vectors, k, self.facts().metric or "l2")])
 
     def ids_are_row_numbers(self) -> bool:
@@ -162,15 +191,29 @@ class FileStore(Store):
 
     @cached_property
     def _opened(self) -> FileRows:
-        if not self.path.exists():
-            raise StoreError(f"{self.path} does not exist. Give a file or a folder with vectors.")
-        rows = self._open()
-        if self.items is not None:
-            attach(rows, read_table(self.items), self.id, self.name)
+        self._identity = identity_of(self.path)
+        self._check_exists()
+        if not (self.path.is_file() or self.path.is_dir()):
+            raise StoreError(f"{self.path} is a pipe or a device. Give a file or a folder with vectors.")
+        with self.while_it_is_there(), readable(self.path):
+            rows = self._open()
+            if self.items is not None:
+                attach(rows, read_table(self.items), self.id, self.name)
         metric = rows.facts.metric or self.metric
         if self.metric not in (None, metric):
             raise StoreError(f"{self.path} compares by {metric}; got metric={self.metric!r}. Leave it out.")
-        return replace(rows, facts=replace(rows.facts, metric=metric, columns=tuple(rows.columns)))
+        facts = replace(rows.facts, metric=metric, columns=tuple(rows.columns))
+        return guarded(replace(rows, facts=facts), self.path)
+
+    def _check_exists(self) -> None:
+        if self.path.exists():
+            return
+        if was_interrupted(self.path):
+            raise StoreError(
+                f"a switch of {self.path} is happening, or was interrupted. Try again in a moment; if it was "
+                f"interrupted: {command('recover', self.name)}"
+            )
+        raise StoreError(f"{self.path} does not exist. Give a file or a folder with vectors.")
 
     def _columns(self, names: Sequence[str], where: Any) -> Columns:
         known = self._opened.columns
@@ -179,13 +222,26 @@ class FileStore(Store):
 
     # --- building green ------------------------------------------------------------------------------------
 
+    @property
+    def moved_name(self) -> str:
+        return f"{self.path.stem}-moved{self.path.suffix}"
+
     def sibling(self, name: str) -> Self:
         """Return the file of this name in the same folder; a name with a / in it is a path."""
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         path = self.path.with_name(name) if path.name == name else path.absolute()
         if self.keeps_suffix and path.suffix != self.path.suffix:
             path = path.with_name(path.name + self.path.suffix)
         return type(self)(path, vector=self.vector, id=self.id, metric=self.metric, items=self.items)
+
+    def check_target(self, blue: Any, mark: Mark) -> None:
+        check_outside(blue, self.path)
+        check_output(self.path)
+        check_output(self.path.with_name(f"{self.path.name}.hubless.json"))  # of its marks, the longest name
+        if not self.path.parent.is_dir():
+            raise StoreError(f"{self.path.parent} does not exist. Create it, on the disk of {blue.path}.")
+        switch.check_same_disk(self.path, blue.path)
+        super().check_target(blue, mark)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -195,22 +251,21 @@ class FileStore(Store):
             finally:
                 with suppress(Exception):  # a full disk is still full, and was reported already
                     self._writing.__exit__(StoreError, StoreError("it was stopped"), None)
-                _delete(self.part_path())
-                switch.forget_marks(self.path)
-                switch.remove_left_parts(self.path)
+                remove_unfinished(self.path)
+                file_marks.forget_marks(self.path)
+                self._workplace = None
 
     def part_path(self) -> Path:
-        """Return where the copy is until it is whole."""
-        return self.path.with_name(f".{self.path.name}.hubless-part{self.path.suffix}")
+        """Return where the copy is until it is whole: in a folder that only this user can enter."""
+        if self._workplace is None:
+            self._workplace = private_folder(self.path)
+        return self._workplace / self.path.name
 
     def begin(self, blue: Any, mark: Mark) -> None:
         self._blue, self.build_mark, self._done, self._append = blue, mark, False, None
         if self.path.exists():
             existing = self.check_resumable(blue, mark)
             self._done = existing.done and existing.state == blue.state()
-        switch.check_same_disk(self.path, blue.path)
-        if not self._done:
-            _delete(self.part_path())
 
     def is_done(self) -> bool:
         """Say whether the copy exists already, made from the same state of blue."""
@@ -234,65 +289,32 @@ class FileStore(Store):
         if not part.exists():  # there was no row to write
             self._open_writer()
         self._writing.close()
-        shutil.copymode(blue.path, part)
-        _sync(part)
-        switch.write_mark(self.path, switch.fingerprint(part), mark)
+        switch.copy_rights(blue.path, part)
+        sync_all(part)
+        file_marks.write_mark(self.path, file_marks.fingerprint(part), mark, like=blue.path)
         if self.path.is_dir():
-            shutil.rmtree(self.path)  # ours, of an earlier state of blue
+            remove(self.path)  # ours, of an earlier state of blue
         os.replace(part, self.path)
+        sync_folder(self.path.parent)
         self.refresh()
 
     # --- switching -----------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        switch.recover_switch(self.path)
+    def is_interrupted(self) -> bool:
+        return was_interrupted(self.path)
+
+    def recover(self) -> bool:
+        with path_lock(self.path):
+            return switch.recover(self.path)
 
     def promote(self, green: Any) -> str:
-        with path_lock(self.path):
-            mark = check_unchanged(self, green)
-            content, kept = switch.fingerprint(green.path), switch.original_of(self.path)
-            if content == switch.fingerprint(self.path):
-                raise StoreError(f"{green.name} equals {self.name}: the model moves none of its items.")
-            self._check_not_an_original()
-            switch.write_mark(self.path, content, replace(mark, original=kept.name))
-            switch.put_in_place(green.path, self.path, kept)
-        switch.forget_marks(green.path)
+        with switch.switching(self.path, green.path), green.while_it_is_there():
+            kept = promote_file(self, green)
         self.refresh()
         return str(kept)
 
-    def _check_not_an_original(self) -> None:
-        """Refuse to replace the original that another name would roll back to."""
-        owner = self.path.with_name(self.path.name.replace(".original", "", 1))
-        if owner != self.path and switch.original_of(owner) == self.path and switch.marks_of(owner):
-            raise StoreError(
-                f"{self.name} is the original of {owner}, kept to roll back to. Roll back first."
-            )
-
     def rollback(self) -> str:
-        with path_lock(self.path):
-            mark = check_promoted(self.name, self.mark())
-            kept = switch.original_of(self.path)  # never a path from a file of marks
-            content = switch.fingerprint(self.path)
-            if not kept.exists() or switch.read_mark(kept) is not None:
-                why = "is itself a moved copy" if kept.exists() else "no longer exists"
-                raise StoreError(f"the original, {kept}, {why}: {self.name} stays as it is.")
-            moved = switch.moved_copy_of(self.path, mark.model)
-            switch.write_mark(moved, content, replace(mark, original=None, changed=False))
-            switch.put_in_place(kept, self.path, moved)
+        with switch.switching(self.path), self.while_it_is_there():
+            moved = rollback_file(self)
         self.refresh()
         return str(moved)
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    """Flush a file, or all files in a folder, to the disk, before it is renamed."""
-    for file in path.rglob("*") if path.is_dir() else [path]:
-        if file.is_file():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())

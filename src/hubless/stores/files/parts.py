@@ -1,6 +1,8 @@
 """Vectors in a folder of files of one kind."""
 
+import os
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import switch
 from ..kinds import SUFFIXES
 from ..opening import class_of
 from ..store import Batch, Columns, StoreError
@@ -25,8 +28,13 @@ class Parts(FileStore):
     may_be_part = keeps_suffix = False
 
     def parts(self) -> list[FileStore]:
-        """Return the files, in order."""
-        kinds = {suffix: class_of(suffix) for suffix in SUFFIXES if class_of(suffix).may_be_part}
+        """Return the files, in order; of a link, what it leads to."""
+        options = {"vector": self.vector, "id": self.id, "metric": self.metric}
+        return [class_of(file.suffix.lower())(file, **options) for file in self._files()]
+
+    def _files(self) -> list[Path]:
+        """Return the paths of the parts in the folder, in order: of a link, its own."""
+        kinds = [suffix for suffix in SUFFIXES if class_of(suffix).may_be_part]
         files = [file for file in sorted(self.path.iterdir()) if file.suffix.lower() in kinds]
         suffixes = {file.suffix.lower() for file in files}
         if len(suffixes) != 1:
@@ -34,8 +42,7 @@ class Parts(FileStore):
                 f"{self.path} must contain parts of one kind ({', '.join(kinds)}); it has "
                 f"{sorted(suffixes) or 'none'}."
             )
-        options = {"vector": self.vector, "id": self.id, "metric": self.metric}
-        return [kinds[file.suffix.lower()](file, **options) for file in files]
+        return files
 
     def _open(self) -> FileRows:
         parts = self.parts()
@@ -59,27 +66,27 @@ class Parts(FileStore):
 
     def copy_others(self, target: Path) -> None:
         """Copy what is in the folder besides the parts, so that it is there after a switch too."""
-        parts = {part.path.name for part in self.parts()}
+        parts = {file.name for file in self._files()}
         for entry in self.path.iterdir():
-            if entry.is_dir():
-                shutil.copytree(entry, target / entry.name, symlinks=True)
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.copytree(entry, target / entry.name, symlinks=True, copy_function=_copy)
             elif entry.name not in parts:
-                shutil.copy2(entry, target / entry.name, follow_symlinks=False)
+                _copy(entry, target / entry.name)
 
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
         part.mkdir()
         blue.copy_others(part)
-        old_parts, rows_left = blue.parts(), 0
+        old_parts, rows_left = list(zip(blue.parts(), blue._files(), strict=True)), 0
         with ExitStack() as current:  # the writer of the part whose rows come now
             write: Append
 
             def begin_next() -> None:
                 nonlocal rows_left, write
                 current.close()
-                old = old_parts.pop(0)
+                old, file = old_parts.pop(0)
                 old.build_mark, rows_left = self.build_mark, old.facts().count
-                write = current.enter_context(old.writer(old, part / old.path.name))
+                write = current.enter_context(old.writer(old, part / file.name))
 
             def append(batch: Batch, moved: np.ndarray) -> None:
                 nonlocal rows_left
@@ -91,6 +98,17 @@ class Parts(FileStore):
             yield append
             while old_parts:  # parts without rows
                 begin_next()
+
+
+def _copy(source: str | Path, target: str | Path) -> None:
+    """Copy a link as a link, a file with its time and its rights; refuse what would have to be waited for."""
+    about = os.lstat(source)
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)):
+        raise StoreError(f"{source} is a pipe, a socket or a device: it cannot be copied. Remove it.")
+    shutil.copyfile(source, target, follow_symlinks=False)
+    if stat.S_ISREG(about.st_mode):
+        switch.set_rights(Path(target), about.st_mode)
+        os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
 def _joined(opened: list[FileRows]) -> FileRows:

@@ -1,18 +1,19 @@
-"""Vectors in plain files: .npy (read in place, never as a whole), .npz, and the HDF5 of ann-benchmarks."""
+"""Vectors in NumPy's files: .npy (read in place, never as a whole) and .npz."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
-from ...support.cache import DAMAGED
-from ...support.imports import need
+from ...support.machine import machine_memory
 from ...support.mapping import release_pages
+from ...support.text import reason
 from ..checks import choose_vectors
-from ..kinds import METRICS
-from ..store import Batch, Facts, Mark, StoreError
+from ..store import Facts, StoreError
 from .file_rows import FileRows, Where, picker
 from .file_store import Append, FileStore
 
@@ -20,7 +21,7 @@ from .file_store import Append, FileStore
 def facts_of(kind: str, vectors: Any, metric: str | None = None) -> Facts:
     """Return facts of a matrix of numbers; StoreError for anything else."""
     shape, dtype = tuple(vectors.shape), np.dtype(vectors.dtype)
-    if len(shape) != 2 or dtype.kind != "f":
+    if len(shape) != 2 or not shape[1] or dtype.kind != "f":
         raise StoreError(
             f"vectors are a matrix of floating-point numbers, one row each; got {dtype} of shape {shape}."
         )
@@ -35,8 +36,10 @@ class NpyFile(FileStore):
     def _open(self) -> FileRows:
         try:
             vectors = np.lib.format.open_memmap(self.path, mode="r")  # it refuses pickles
-        except (EOFError, ValueError) as error:
-            raise StoreError(f"{self.path} is not a matrix in NumPy's format: {error}") from error
+        except OSError:
+            raise
+        except Exception as error:  # NumPy may raise anything for a damaged file
+            raise StoreError(f"{self.path} is not a matrix in NumPy's format: {reason(error)}") from error
         facts = facts_of("npy file", vectors)
 
         def read(where: Where) -> np.ndarray:
@@ -65,17 +68,24 @@ class NpyFile(FileStore):
 
     def write_head(self, file: Any, width: int | None = None) -> None:
         """Write the header of a file with as many such rows, or rows of another width."""
-        facts = self.facts()
-        head = {
-            "descr": np.lib.format.dtype_to_descr(np.dtype(facts.dtype)),
-            "fortran_order": False,
-            "shape": (facts.count, width or facts.dimension),
-        }
-        np.lib.format.write_array_header_1_0(file, head)
+        write_head(file, self.facts(), width)
+
+
+def write_head(file: Any, facts: Facts, width: int | None = None) -> None:
+    """Write the header of a matrix in NumPy's format, rows one after the other."""
+    head = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(facts.dtype)),
+        "fortran_order": False,
+        "shape": (facts.count, width or facts.dimension),
+    }
+    np.lib.format.write_array_header_1_0(file, head)
 
 
 class NpzFile(FileStore):
-    """A .npz file: a matrix, by default "vectors" or the only one; arrays of its length are the columns."""
+    """A .npz file: a matrix, by default "vectors" or the only one; arrays of its length are the columns.
+
+    The moved file has the same members in the same order, each compressed as it was.
+    """
 
     is_read_whole = True
     may_lack_vectors = False
@@ -83,16 +93,17 @@ class NpzFile(FileStore):
     def _open(self) -> FileRows:
         try:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (OSError, *DAMAGED) as error:
+                _check_members(archive.zip.infolist())
+                loaded = {name: archive[name] for name in archive.files}
+        except Exception as error:  # NumPy may raise anything for a damaged file
             raise StoreError(
-                f"{self.path} is not a readable .npz file of plain arrays (no pickles): {error}"
+                f"{self.path} is not a readable .npz file of plain arrays (no pickles): {reason(error)}"
             ) from error
+        arrays = {name: array for name, array in loaded.items() if isinstance(array, np.ndarray)}
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind == "f"]
         default = "vectors" if "vectors" in matrices else None
         self._key = choose_vectors(self.name, matrices, self.vector or default)
         vectors = arrays.pop(self._key)
-        self._others = arrays
         columns = {
             name: picker(array) for name, array in arrays.items() if array.shape[:1] == (len(vectors),)
         }
@@ -100,63 +111,38 @@ class NpzFile(FileStore):
 
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
-        facts, kept = blue.facts(), []
-        yield lambda batch, moved: kept.append(moved.astype(facts.dtype))
-        shape = (0, self.build_mark.width or facts.dimension)
-        vectors = np.concatenate(kept) if kept else np.empty(shape, facts.dtype)
-        with part.open("wb") as file:
-            arrays: dict[str, Any] = {blue._key: vectors, **blue._others}
-            np.savez(file, **arrays)
+        facts, key = blue.facts(), blue._key
+        with ZipFile(blue.path) as old, ZipFile(part, "w") as new:
+            members = iter(old.infolist())
+            for member in members:
+                if member.filename.removesuffix(".npy") == key:
+                    break
+                _copy(old, new, member)
+            with new.open(_like(member), "w", force_zip64=True) as file:
+                write_head(file, facts, self.build_mark.width)
+                yield lambda batch, moved: file.write(np.ascontiguousarray(moved, facts.dtype).data)
+            for member in members:
+                _copy(old, new, member)
 
 
-class Hdf5File(FileStore):
-    """An HDF5 file of ann-benchmarks: the matrix "train", its metric in the attribute "distance".
+def _check_members(members: list[ZipInfo]) -> None:
+    """Refuse two members of one name, of which readers see one; and more than memory holds."""
+    names = [member.filename.removesuffix(".npy") for member in members]
+    if len(set(names)) < len(names):
+        raise ValueError(f"it has {len(names)} members of {len(set(names))} names")
+    size, memory = sum(member.file_size for member in members), machine_memory()
+    if size > memory:
+        raise ValueError(f"unpacked it has {size / 1e9:,.1f} GB, more than memory ({memory / 1e9:,.1f} GB)")
 
-    The moved file has "test", the queries, but not "neighbors" and "distances", which are of the original.
-    """
 
-    may_lack_vectors = False
+def _like(member: ZipInfo) -> ZipInfo:
+    """Return a new member with the name, time, rights and compression of another; its level is not kept."""
+    new = ZipInfo(member.filename, member.date_time)
+    for name in ("compress_type", "external_attr", "comment"):
+        setattr(new, name, getattr(member, name))
+    return new
 
-    def _open(self) -> FileRows:
-        h5py = need("h5py", "files")
-        try:
-            file = h5py.File(self.path, "r")
-        except OSError as error:
-            raise StoreError(f"{self.path} is not an HDF5 file: {error}") from error
-        self._key = choose_vectors(self.name, list(file), self.vector or "train")
-        vectors, distance = file[self._key], str(file.attrs.get("distance", ""))
-        known = {"": None, "euclidean": "l2", "angular": "cosine", "dot": "ip", **{m: m for m in METRICS}}
-        if distance not in known:
-            raise StoreError(
-                f"{self.path} has the distance {distance!r}; expected {', '.join(filter(None, known))}."
-            )
 
-        def read(where: Where) -> np.ndarray:
-            if isinstance(where, slice):
-                return np.asarray(vectors[where])
-            order, back = np.unique(where, return_inverse=True)  # HDF5 needs ascending row numbers
-            return np.asarray(vectors[order])[back]
-
-        return FileRows(facts_of("HDF5 file", vectors, known[distance]), read)
-
-    @contextmanager
-    def writer(self, blue: Any, part: Path) -> Iterator[Append]:
-        h5py, facts = need("h5py", "files"), blue.facts()
-        with h5py.File(blue.path, "r") as old, h5py.File(part, "w") as new:
-            new.attrs.update({**old.attrs, "hubless": self.build_mark.to_json()})
-            for name in set(old) - {blue._key, "neighbors", "distances"}:
-                old.copy(name, new)
-            shape = (facts.count, self.build_mark.width or facts.dimension)
-            vectors = new.create_dataset(blue._key, shape, facts.dtype)
-            place = 0
-
-            def append(batch: Batch, moved: np.ndarray) -> None:
-                nonlocal place
-                vectors[place : place + len(moved)] = moved
-                place += len(moved)
-
-            yield append
-
-    def _mark_inside(self) -> Mark | None:
-        with need("h5py", "files").File(self.path, "r") as file:
-            return Mark.from_json(str(file.attrs.get("hubless", "")))
+def _copy(old: ZipFile, new: ZipFile, member: ZipInfo) -> None:
+    with old.open(member) as source, new.open(_like(member), "w", force_zip64=True) as target:
+        shutil.copyfileobj(source, target, 1 << 20)

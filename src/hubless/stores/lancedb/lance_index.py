@@ -1,8 +1,6 @@
 """Indexes of a LanceDB table: what LanceDB reports of them, and how to build others like them."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -10,15 +8,7 @@ import numpy as np
 
 from ...support.imports import need
 from ..store import StoreError
-
-
-@contextmanager
-def committing(what: str) -> Iterator[None]:
-    """Turn an error of LanceDB, usually a commit of another process at the same time, into a StoreError."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise StoreError(f"{what} failed; run it again: {error}") from error
+from .lance_rows import engine_errors
 
 
 def vector_index(table: Any, vector: str) -> Any:
@@ -34,7 +24,7 @@ def build(table: Any, source: Any) -> None:
         mine = existing.get(index.name)
         if mine is not None and mine.index_type == index.index_type and not mine.num_unindexed_rows:
             continue
-        with committing(f"building the index {index.name!r}"):
+        with engine_errors(f"building the index {index.name!r}"):
             config = index_settings(source, index, table.schema)
             table.create_index(index.columns[0], config=config, name=index.name, replace=True)
 

@@ -9,7 +9,7 @@ clean-up fail. To free the space, delete the branch: `table.branches.delete(bran
 The mark is metadata of the vector column, which is written by the same commit as the rows.
 """
 
-import secrets
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
@@ -19,14 +19,19 @@ from typing import Any
 
 import numpy as np
 
+from ...support.credentials import secrets_in
 from ...support.imports import need
+from ...support.outputs import check_output
 from ..arrow_columns import as_matrix, vector_column
-from ..checks import as_float, changed_since, check_columns, check_promoted, pad_ids, path_lock
+from ..checks import as_float, check_columns, check_promoted, pad_ids, path_lock
 from ..database import Database
+from ..kinds import METRICS
 from ..store import ROWS, Batch, Facts, Mark, StoreError
-from . import lance_rows
-from .lance_index import build, committing, index_settings, vector_index
-from .lance_rows import ids_of, mark_of, marked, scan
+from . import lance_rows, lance_versions
+from .lance_index import build, index_settings, vector_index
+from .lance_places import Places
+from .lance_rows import engine_errors, ids_of, marked, scan
+from .lance_versions import overwrite, own_original, state_of
 
 DISTANCES = {"l2": "l2", "cosine": "cosine", "ip": "dot"}
 
@@ -39,9 +44,20 @@ class LanceTable(Database):
     """
 
     schemes = ("lancedb:",)
+    _in_pass: Places | None = None  # the rows of green when the pass over blue began
+    _looked_at: Places | None = None  # the rows of the version that `contains` last read
+
+    def rename(self, table: str) -> None:
+        super().rename(table)
+        self._in_pass = self._looked_at = None
 
     def place(self, address: str) -> str:
         address = super().place(address)
+        if secrets_in(address):
+            raise StoreError(
+                "leave the password or key out of the address; LanceDB takes it from the environment, for S3 "
+                "from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
         if address.startswith("db://"):
             raise StoreError(
                 f"{address}: LanceDB Cloud is not supported. Give a folder, or s3://BUCKET/FOLDER."
@@ -76,15 +92,16 @@ class LanceTable(Database):
         )
 
     def mark(self) -> Mark | None:
-        return mark_of(self._open())
+        return self._mark_of(self._open())
 
     def state(self) -> str:
         return state_of(self._open())
 
-    def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] = (), size: int | None = None) -> Iterator[Batch]:
         table = self._open()
         check_columns(self.name, columns, table.schema.names)
-        for rows in scan(table, table.schema.names, size):
+        width = table.schema.field(self._columns(table)[1]).type.list_size
+        for rows in scan(table, table.schema.names, size or lance_rows.batch_size(width)):
             yield self._batch(rows, columns)
 
     def ids(self) -> Iterator[np.ndarray]:
@@ -94,15 +111,23 @@ class LanceTable(Database):
             yield ids_of(rows.column(id))
 
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
-        table = self._open()
+        table = self._open() if self._in_pass is None else self._in_pass.table
         check_columns(self.name, columns, table.schema.names)
-        rows, places = self._find(table, ids, table.schema.names)
-        return self._batch(rows.take(places.drop_null()), columns)
+        if self._in_pass is None:
+            rows = lance_rows.find(table, self._columns(table)[0], list(ids))
+        else:
+            _, rows = self._in_pass.take(lance_rows.as_ids(ids), table.schema.names)
+        return self._batch(rows, columns)
 
     def contains(self, ids: np.ndarray) -> np.ndarray:
         table = self._open()
-        _, places = self._find(table, ids, self._columns(table)[:1])
-        return places.is_valid().to_numpy(zero_copy_only=False)
+        if self._looked_at is None or self._looked_at.table.version != table.version:
+            self._looked_at = Places(table, self._columns(table)[0])
+        return self._looked_at.contain(ids)
+
+    def refresh(self) -> None:
+        super().refresh()
+        self._in_pass = self._looked_at = None
 
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
         table = self._open()
@@ -129,12 +154,12 @@ class LanceTable(Database):
 
     def _open(self, version: int | None = None) -> Any:
         """Open the table as it is now, or a version of it; what others write later is not seen."""
-        table_name, _, branch = self.table.partition("@")
+        table_name, is_old, branch = self.table.partition("@")
         try:
             table = self._database.open_table(table_name, version=version)
         except ValueError as error:
             raise StoreError(f"{self.name} does not exist: {str(error).rstrip('.')}.") from error
-        if branch:
+        if is_old:
             details = table.branches.list().get(branch)
             if details is None:
                 raise StoreError(f"{self.name} does not exist: {table_name} has no branch {branch!r}.")
@@ -156,43 +181,60 @@ class LanceTable(Database):
         _, vector = self._columns(table)
         index = vector_index(table, vector)
         if index is None:
-            of_blue = (table.schema.field(vector).metadata or {}).get(lance_rows.METRIC, b"l2").decode()
-            return str(self.metric or of_blue)
-        distance = table.index_stats(index.name).distance_type
-        return next(metric for metric, known in DISTANCES.items() if known == distance)
+            of_blue = (table.schema.field(vector).metadata or {}).get(lance_rows.METRIC, b"l2")
+            metric = self.metric or of_blue[:20].decode(errors="replace")
+        else:
+            distance = table.index_stats(index.name).distance_type
+            metric = {known: metric for metric, known in DISTANCES.items()}.get(distance, str(distance))
+        if metric not in METRICS:
+            raise StoreError(
+                f"{self.name} compares by {metric!r}, which hubless does not know. Name a metric with "
+                f"--metric ({', '.join(METRICS)}), and drop the index if there is one."
+            )
+        return metric
+
+    def _mark_of(self, table: Any) -> Mark | None:
+        return own_original(lance_rows.mark_of(table), self.table)
 
     def _batch(self, rows: Any, columns: Sequence[str]) -> Batch:
         id, vector = self._columns(rows)
         values = {name: rows.column(name).to_pylist() for name in columns}
         dimension = rows.schema.field(vector).type.list_size
         vectors = as_float(as_matrix(rows.column(vector), dimension, self.name))
+        has_none = np.isnan(vectors).any(axis=1)  # LanceDB writes no NaN: such a row gets no vector
+        if has_none.any():
+            vectors = np.where(has_none[:, None], np.nan, vectors).astype(vectors.dtype)
         return Batch(ids_of(rows.column(id)), vectors, values, rows)
-
-    def _find(self, table: Any, ids: Any, columns: Sequence[str]) -> tuple[Any, Any]:
-        """Return the rows with these ids, in any order, and the place of each id in them, null for none."""
-        id, _ = self._columns(table)
-        wanted = need("pyarrow", "lancedb").array(list(ids), lance_rows.id_type(table.schema.field(id)))
-        condition = need("lancedb.expr", "lancedb").col(id).isin(wanted.to_pylist())
-        rows = table.search().where(condition).select(list(columns)).to_arrow()
-        known = rows.column(id).cast(wanted.type)
-        return rows, need("pyarrow.compute", "lancedb").index_in(wanted, value_set=known)
 
     # --- building green ------------------------------------------------------------------------------------
 
     def lock(self) -> AbstractContextManager[None]:
+        self._check_name()  # or the lock is elsewhere
         if self._folder is None:  # green has a primary key: two writers do not add an id twice
             return nullcontext()
         return path_lock(self._folder / self.table)
 
+    def _check_name(self) -> None:
+        if not re.fullmatch(r"(?!\.\.?$)[\w.-]{1,200}", self.table, re.ASCII):
+            raise StoreError(
+                f"{self.table!r} cannot be a new table: names have letters, digits, '_', '-' and '.' only."
+            )
+
+    def check_target(self, blue: Any, mark: Mark) -> None:
+        self._check_name()
+        if self._folder is not None:
+            check_output(self._folder / f"{self.table}.lance")
+        super().check_target(blue, mark)
+
     def begin(self, blue: Any, mark: Mark) -> None:
         source = blue._open()
         id, vector = blue._columns(source)
-        lance_rows.check_copyable(blue.name, source, id)
+        lance_rows.check_copyable(blue.name, source, id, vector)
         for index in source.list_indices():
             index_settings(source, index)  # an unknown kind is refused now, not only in `finish`
         schema = partial(marked, lance_rows.keyed(source.schema, id), vector, mark, blue._metric(source))
         if not self.exists():
-            with suppress(ValueError):  # another was faster, or the name is invalid: both are seen below
+            with engine_errors(f"creating {self.name}"), suppress(ValueError):  # another was faster
                 self._database.create_table(self.table, schema=schema())
         green = self._open_to_write()
         self.check_resumable(blue, mark)
@@ -209,18 +251,35 @@ class LanceTable(Database):
             [lance_rows.equal(stored.rows.column(name), wanted.rows.column(name)) for name in others], axis=0
         )
 
+    def begin_pass(self) -> None:
+        table = self._open_to_write()
+        self._in_pass = Places(table, self._columns(table)[0])
+        repeated = self._in_pass.repeated()
+        if len(repeated):  # blue had these ids twice meanwhile, or others wrote to green: write them again
+            self.remove(repeated)
+            self._in_pass = Places(self._open(), self._in_pass.id)
+
     def write(self, batch: Batch, moved: np.ndarray) -> None:
+        """Write rows; those that are new are appended where a lock keeps others out, which is faster."""
         table = self._open_to_write()
         id, vector = self._columns(table)
-        rows = lance_rows.with_vectors(batch.rows, vector, moved).select(table.schema.names)
-        upsert = table.merge_insert(id).when_matched_update_all().when_not_matched_insert_all()
-        upsert.execute(rows.cast(table.schema))
+        rows = lance_rows.with_vectors(self.name, batch.rows, vector, moved).select(table.schema.names)
+        rows = rows.cast(table.schema)
+        is_new = self._in_pass is not None and self._in_pass.contain_none(batch.ids)
+        with engine_errors(f"writing to {self.name}"):
+            if is_new and self._folder is not None:
+                table.add(rows, write_parallelism=1)
+            else:
+                upsert = table.merge_insert(id).when_matched_update_all().when_not_matched_insert_all()
+                upsert.execute(rows, on_bad_vectors="null")
 
     def remove(self, ids: np.ndarray) -> None:
         table = self._open_to_write()
-        table.delete(need("lancedb.expr", "lancedb").col(self._columns(table)[0]).isin(ids.tolist()))
+        with engine_errors(f"removing rows of {self.name}"):
+            table.delete(lance_rows.among(self._columns(table)[0], ids.tolist()))
 
     def finish(self, blue: Any, mark: Mark) -> None:
+        self._in_pass = None
         build(self._open_to_write(), blue._open())
         self.set_mark(mark)
 
@@ -228,7 +287,7 @@ class LanceTable(Database):
         table = self._open_to_write()
         _, vector = self._columns(table)
         update = {"path": vector, "metadata": {lance_rows.MARK.decode(): mark.to_json()}}
-        with committing(f"setting the mark of {self.name}"):
+        with engine_errors(f"setting the mark of {self.name}"):
             table.update_field_metadata(update)
 
     # --- switching -----------------------------------------------------------------------------------------
@@ -236,71 +295,18 @@ class LanceTable(Database):
     def promote(self, green: Any) -> str:
         """Serve green. Run again, it completes a promote that was killed before the indexes were built."""
         with green.lock():
-            served, mark = mark_of(self._open_to_write()) or self._overwrite(green), green.mark()
+            served, mark = self._mark_of(self._open_to_write()) or overwrite(self, green), green.mark()
             if served.done or served.original is None or mark is None or served.model != mark.model:
                 raise StoreError(f"{self.name} is moved already; roll back first.")
             original = self.sibling(served.original)
             before = original._open()
-            self._check_replaced(before.version, served)
+            lance_versions.check_replaced(self, before.version, served)
             build(self._open(), before)
             self.set_mark(replace(served, done=True))
             return original.name
 
     def rollback(self) -> str:
-        mark = check_promoted(self.name, mark_of(self._open_to_write()))
+        mark = check_promoted(self.name, self._mark_of(self._open_to_write()))
         version = self.sibling(str(mark.original))._open().version
-        return f"{self.name}@{serve_again(self._open(), version)}"
-
-    def _overwrite(self, green: Any) -> Mark:
-        """Serve the rows of green, without an index; return the mark that they carry, which is not done."""
-        arrow = need("pyarrow", "lancedb")
-        table, source = self._open(), green._open()
-        mark = mark_of(source)
-        if mark is None or mark.state != state_of(table):
-            raise changed_since(self.name, green.name)
-        served = replace(mark, done=False, original=f"{self.table}@{keep(table, 'original', table.version)}")
-        schema = marked(table.schema, self._columns(table)[1], served, self._metric(table))
-        parts = (rows.cast(schema) for rows in scan(source, schema.names, ROWS))
-        batches = (batch for part in parts for batch in part.to_batches())
-        reader = arrow.RecordBatchReader.from_batches(schema, batches)
-        table.add(reader, mode="overwrite", write_parallelism=1)  # one writer: in the order of green
-        return served
-
-    def _check_replaced(self, version: int, served: Mark) -> None:
-        """Refuse, and restore the rows of others, where they wrote between our comparison and our commit."""
-        table = self._open()
-        existing = sorted(details["version"] for details in table.list_versions())
-        ours = next((v for v in existing if v > version and mark_of(self._open(v)) == served), 0)
-        if ours == version + 1:
-            return
-        if ours - 1 not in existing:  # cleaned up, after a kill
-            raise StoreError(f"{self.name} may have changed meanwhile. Roll back, and apply again.")
-        serve_again(table, ours - 1)
-        raise StoreError(f"{self.name} changed while it was promoted, so this was undone. Apply again.")
-
-
-def state_of(table: Any) -> str:
-    """Return the version and when it was made: versions of a table that is made again start from 1."""
-    made = {version["version"]: version["timestamp"] for version in table.list_versions()}
-    return f"version {table.version} of {made[table.version].timestamp():.6f}"
-
-
-def keep(table: Any, word: str, version: int) -> str:
-    """Return the branch that keeps a version, and create it where there is none."""
-    for branch, details in table.branches.list().items():
-        if branch.startswith(f"hubless-{word}-") and details["parent_version"] == version:
-            return str(branch)
-    # never a name twice: a branch whose creation was killed can neither be used nor be created again
-    branch = f"hubless-{word}-{version}-{secrets.token_hex(3)}"
-    table.branches.create(branch, from_version=version)
-    return branch
-
-
-def serve_again(table: Any, version: int) -> str:
-    """Restore an old version in one commit; return the branch that keeps the one that was served."""
-    before = table.version
-    branch = keep(table, "moved", before)
-    table.restore(version)
-    if table.version != before + 1:  # others wrote to it until the last moment
-        branch = keep(table, "moved", table.version - 1)
-    return branch
+        with engine_errors(f"rolling back {self.name}"):
+            return f"{self.name}@{lance_versions.serve_again(self._open(), version)}"

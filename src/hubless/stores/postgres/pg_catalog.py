@@ -20,13 +20,23 @@ SELECT a.attname AS name, a.attnum AS number, t.typname AS type, n.nspname AS ty
        a.atttypmod AS modifier,  -- of a vector: its dimension, or -1
        a.attnotnull AS is_required, a.attgenerated <> '' AS is_generated, a.attidentity AS identity,
        pg_get_expr(d.adbin, d.adrelid) AS value,  -- expression of its default, or of a generated column
-       col_description(a.attrelid, a.attnum) AS comment
+       left(col_description(a.attrelid, a.attnum), 10000) AS comment,  -- a mark is far shorter
+       EXISTS (SELECT FROM pg_depend p JOIN pg_extension e ON e.oid = p.refobjid WHERE e.extname = 'vector'
+               AND p.refclassid = 'pg_extension'::regclass AND p.classid = 'pg_type'::regclass
+               AND p.objid = t.oid) AS is_of_pgvector
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
+"""
+
+TABLE = """
+SELECT pg_get_userbyid(c.relowner) AS owner,
+       -- whether it is a plain table, stored row by row: then a row has another xmin whenever it was changed
+       c.relkind = 'r' AND m.amname = 'heap' AS is_heap
+FROM pg_class c LEFT JOIN pg_am m ON m.oid = c.relam WHERE c.oid = %s
 """
 
 Index: TypeAlias = Any  # a row of INDEXES, by name
@@ -89,21 +99,31 @@ def listed(text: str, names: Any) -> Any:
     return as_reported(", ").join(compose(text, name=name) for name in names)
 
 
+def is_sendable(text: str) -> bool:
+    """Say whether a text can be sent to the server: without zero bytes and lone surrogates."""
+    return "\0" not in text and text.encode(errors="replace").decode() == text
+
+
 def path_of(text: str, schema: str = "public") -> Path:
     """Return schema and name from a text: items, app.items, or with parts quoted as in SQL; case is kept."""
     part = r'"(?:[^"]|"")+"|[^".][^.]*'
     match = re.fullmatch(rf"(?:({part})\.)?({part})", text)
-    if match is None:
+    if match is None or not is_sendable(text):
         raise StoreError(
             f'{text!r} is not a table name: expected table, schema.table or "a.table" in double quotes.'
         )
     first, last = (p if p is None or p[0] != '"' else p[1:-1].replace('""', '"') for p in match.groups())
-    if max(len(name.encode()) for name in (first or schema, last)) > MAX_NAME:
+    if max(len(name.encode(errors="replace")) for name in (first or schema, last)) > MAX_NAME:
         raise StoreError(f"{text!r} is too long: names have at most {MAX_NAME} bytes in PostgreSQL.")
     return first or schema, last
 
 
-def shown(path: Path) -> str:
+def ending(name: str, end: str) -> str:
+    """Return a name with this end, cut where it would be too long."""
+    return name.encode()[: MAX_NAME - len(end)].decode(errors="ignore") + end
+
+
+def shown(path: Path | tuple[str]) -> str:
     """Return a path as SQL and `path_of` read it."""
     plain = re.compile(r"[a-z_][a-z0-9_]*")
     return ".".join(p if plain.fullmatch(p) else '"' + p.replace('"', '""') + '"' for p in path)
@@ -116,6 +136,8 @@ class Table:
     connection: Any
     oid: int
     path: Path
+    owner: str
+    is_heap: bool
     columns: list[Column]
     indexes: list[Index]
     id: Column
@@ -141,6 +163,11 @@ class Table:
     def others(self) -> list[Column]:
         """The columns besides the id and the vector."""
         return [column for column in self.columns if column not in (self.id, self.vector)]
+
+    @property
+    def dtype(self) -> str:
+        """Type of the numbers of a vector."""
+        return VECTOR_TYPES[self.vector.type]
 
     @property
     def has_number_ids(self) -> bool:
@@ -174,14 +201,19 @@ def read_catalog(connection: Any, path: Path, id: str | None = None, vector: str
     if oid is None:
         raise StoreError(f"there is no table {shown(path)}. Check its name and schema; case matters.")
     with connection.cursor(row_factory=need("psycopg.rows", "pgvector").namedtuple_row) as cursor:
+        owner, is_heap = cursor.execute(TABLE, [oid]).fetchone()
         columns = cursor.execute(COLUMNS, [oid]).fetchall()
         indexes = cursor.execute(INDEXES, [oid]).fetchall()
     key, moved = _id(path, columns, indexes, id), _vector(path, columns, vector)
-    return Table(connection, oid, path, columns, indexes, key, moved)
+    return Table(connection, oid, path, owner, bool(is_heap), columns, indexes, key, moved)
 
 
 def _vector(path: Path, columns: list[Column], name: str | None) -> Column:
-    usable = [column for column in columns if column.type in VECTOR_TYPES and name in (None, column.name)]
+    usable = [
+        column
+        for column in columns
+        if column.is_of_pgvector and column.type in VECTOR_TYPES and name in (None, column.name)
+    ]
     if len(usable) != 1:
         known = ", ".join(f"{column.name} ({column.type})" for column in columns)
         wanted = "one column" if name is None else f"a column {name!r}"
@@ -204,7 +236,7 @@ def _id(path: Path, columns: list[Column], indexes: list[Index], name: str | Non
     else:
         check_columns(shown(path), [name], [column.name for column in columns])
         id = next(column for column in columns if column.name == name)
-    if id.type not in ID_TYPES:
+    if id.type not in ID_TYPES or id.type_schema != "pg_catalog":
         raise StoreError(
             f"ids of {shown(path)} are in {id.name}, of type {id.type}; expected {', '.join(ID_TYPES)}. Name "
             "another column (--id)."

@@ -1,14 +1,14 @@
 """Rows of a PostgreSQL table with vectors, from the server and to it."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..checks import check_columns, pad_ids
-from ..store import Batch, StoreError, agree
-from .pg_catalog import VECTOR_TYPES, Table, as_reported, compose, listed, literal, shown
+from ..store import ROWS, Batch, StoreError, agree
+from .pg_catalog import Table, as_reported, compose, listed, literal, shown
 
 OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 # Types of columns that are read as they are; others are read as text.
@@ -92,10 +92,39 @@ def among(table: Table, ids: list[Any]) -> Any:
     return table.compose("{id} = ANY({ids}::{id_type}[])", ids=ids)
 
 
+def pages(table: Table, query: Any, size: int) -> Iterator[list[Any]]:
+    """Yield the rows of a query, at most `size` at a time, which the server keeps until then."""
+    with table.connection.cursor("hubless", binary=True) as cursor:
+        cursor.execute(query)
+        while rows := cursor.fetchmany(size):
+            yield rows
+
+
+def fetch(table: Table, ids: Sequence[Any], columns: Sequence[str]) -> Batch:
+    """Return the rows with these ids, in this order, without those that do not exist."""
+    wanted = known_ids(table, ids)
+    rows = table.run(
+        "{every} WHERE {among}", binary=True, every=select(table, columns), among=among(table, wanted)
+    )
+    by_id = {row[0]: row for row in rows}
+    return batch_of(table, form_of(table), [by_id[i] for i in wanted if i in by_id], columns)
+
+
+def remove(table: Table, ids: Sequence[Any]) -> None:
+    """Delete the rows with these ids."""
+    for start in range(0, len(ids), ROWS):
+        table.run("DELETE FROM {table} WHERE {among}", among=among(table, list(ids[start : start + ROWS])))
+
+
 def state(table: Table) -> str:
-    """Return the number of rows and the sum of their hashes, in any order: any change of a row changes it."""
-    query = "SELECT count(*), sum(hashtextextended((t.*)::text, 0)::numeric) FROM {table} t"
-    count, total = table.run(query).fetchone()
+    """Return the number of rows and the sum of their hashes, in any order: any change of a row changes it.
+
+    A hash is that of the id and the transaction that wrote the row; of the whole row where the server does
+    not know that transaction, such as in a view.
+    """
+    row = table.compose("concat({id}, ' ', t.xmin) COLLATE \"C\"" if table.is_heap else "(t.*)::text")
+    query = "SELECT count(*), sum(hashtextextended({row}, 0)::numeric) FROM {table} t"
+    count, total = table.run(query, row=row).fetchone()
     return f"{count} rows, {total}"
 
 
@@ -134,7 +163,7 @@ def differing(green: Table, blue: Table, batch: Batch, moved: np.ndarray) -> np.
     encoded = dict(rows.fetchall())
     stored = unpack([encoded.get(i) for i in ids], binary_form(green.vector.type, moved.shape[1]))
     is_missing = np.array([i not in encoded for i in ids], dtype=bool)
-    return is_missing | ~agree(stored, moved, VECTOR_TYPES[green.vector.type])
+    return is_missing | ~agree(stored, moved, green.dtype)
 
 
 def write(green: Table, blue: Table, batch: Batch, moved: np.ndarray) -> None:
@@ -148,6 +177,8 @@ def write(green: Table, blue: Table, batch: Batch, moved: np.ndarray) -> None:
         copy.set_types([id_type, "bytea"])  # bytes are sent as they are, whatever the column is
         for row in zip(batch.ids.tolist(), vectors, strict=True):
             copy.write_row(row)
+    # Else the server takes it for a large table, and reads all of the others for each batch.
+    green.run("ANALYZE pg_temp.hubless_moved (id)")
     # Deleted and inserted: an update could not set an identity column, nor swap values that are unique.
     green.run("DELETE FROM {table} g USING pg_temp.hubless_moved m WHERE g.{id} = m.id::{id_type}")
     green.run(
@@ -157,6 +188,7 @@ def write(green: Table, blue: Table, batch: Batch, moved: np.ndarray) -> None:
         values=listed("b.{name}", kept),
         blue=blue.path,
     )
+    green.run("DROP TABLE pg_temp.hubless_moved")
 
 
 def _uuids(text: str) -> list[str]:

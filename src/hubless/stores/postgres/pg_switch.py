@@ -2,61 +2,30 @@
 
 A switch renames both tables. All that belongs to the served name goes with it: privileges, foreign keys, the
 names of indexes and sequences, the next number of an identity column. Where something would stay with the
-original, the table is refused.
+original, the table is refused (pg_checks.py).
 """
 
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..store import Mark, StoreError
+from ..store import Mark
 from .pg_catalog import (
-    MAX_NAME,
     Index,
     Path,
     Table,
     as_reported,
     compose,
+    ending,
+    is_sendable,
     literal,
     oid_of,
     read_catalog,
-    shown,
 )
+from .pg_checks import check_pair
 from .pg_rows import form_of
 
-# Columns of a vector, at most: in a table, and in an HNSW or IVFFlat index by the type that it compares.
-MAX_STORED, MAX_INDEXED = 16_000, {"vector": 2000, "halfvec": 4000}
-
 WIDTH = r"\b(?:vector|halfvec|bit)\(\d+\)"  # of a type, in an expression
-
-# What would stay with the original when tables are renamed → a query for its names.
-TIES = {
-    "is not a plain table": """
-        SELECT CASE relkind WHEN 'p' THEN 'partitioned' WHEN 'f' THEN 'a foreign table' ELSE 'a view' END
-        FROM pg_class WHERE oid = %(oid)s AND relkind <> 'r'""",
-    "is part of an inheritance or a partitioning": """
-        SELECT CASE inhparent WHEN %(oid)s THEN inhrelid ELSE inhparent END::regclass::text
-        FROM pg_inherits WHERE %(oid)s IN (inhrelid, inhparent)""",
-    "has row-level security": """
-        SELECT polname::text FROM pg_policy WHERE polrelid = %(oid)s
-        UNION ALL SELECT 'enabled' FROM pg_class WHERE oid = %(oid)s AND relrowsecurity""",
-    "has triggers": "SELECT tgname::text FROM pg_trigger WHERE tgrelid = %(oid)s AND NOT tgisinternal",
-    "has rules": "SELECT rulename::text FROM pg_rewrite WHERE ev_class = %(oid)s",
-    "is published": """
-        SELECT p.pubname::text FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
-        WHERE r.prrelid = %(oid)s""",
-    # views, foreign keys of others and from the table to itself, functions with its row type
-    "is used by others": """
-        SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)
-        FROM pg_class c JOIN pg_type t ON t.oid = c.reltype JOIN pg_depend d
-        ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-        OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
-        WHERE c.oid = %(oid)s AND d.deptype = 'n'
-        AND NOT EXISTS (SELECT FROM pg_attrdef a  -- except its generated columns and checks
-                        WHERE a.adrelid = c.oid AND d.classid = a.tableoid AND d.objid = a.oid)
-        AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.confrelid <> c.oid
-                        AND d.classid = k.tableoid AND d.objid = k.oid)""",
-}
 
 # Privileges on a table and on its columns, as pieces of SQL.
 PRIVILEGES = """
@@ -86,54 +55,7 @@ class PgMark(Mark):
 
     former: str = ""  # name under which the table was made
     finished_state: str = ""  # `state()` of this table when it was finished: later writes change it
-
-
-def check_switchable(table: Table) -> None:
-    """Refuse a table that a switch cannot replace as a whole: something would stay with the original."""
-    for what, query in TIES.items():
-        names = [name for (name,) in table.connection.execute(query, {"oid": table.oid})]
-        if names:
-            raise StoreError(
-                f"{shown(table.path)} {what}: {', '.join(names)}. A switch renames tables, and that would "
-                "stay with the original. Remove it until after the switch, or move a table without it."
-            )
-    if not table.id.is_required or not any(index.key == table.id.number for index in table.indexes):
-        raise StoreError(
-            f"{table.id.name} of {shown(table.path)} is not a key (NOT NULL and UNIQUE). Name one (--id)."
-        )
-
-
-def check_indexable(table: Table, width: int | None) -> None:
-    """Refuse a width that pgvector cannot store, or index as this table is indexed."""
-    indexed = (MAX_INDEXED.get(index.operand, MAX_STORED) for index in table.vector_indexes)
-    most = min([MAX_STORED, *indexed])
-    if width is not None and width > most:
-        raise StoreError(
-            f"moved vectors have {width} columns, and pgvector takes at most {most} with the indexes of "
-            f"{shown(table.path)}: {MAX_STORED} in a table, {MAX_INDEXED['vector']} in an index of vector, "
-            f"{MAX_INDEXED['halfvec']} in one of halfvec. Drop the index, or index them as halfvec."
-        )
-
-
-def check_same_columns(one: Table, other: Table, advice: str, width: int | None = None) -> None:
-    """Refuse two tables whose columns or checks differ; with `width`, vectors may differ in theirs."""
-    if _definition(one, width) != _definition(other, width):
-        raise StoreError(
-            f"the columns or checks of {shown(one.path)} or {shown(other.path)} changed since one was made "
-            f"from the other. {advice}"
-        )
-
-
-def _definition(table: Table, width: int | None) -> list[Any]:
-    checks = table.connection.execute(
-        "SELECT conname, regexp_replace(pg_get_constraintdef(oid), ' NOT VALID$', '') FROM pg_constraint "
-        "WHERE conrelid = %s AND contype = 'c' ORDER BY conname",
-        [table.oid],
-    )
-    columns = [column._replace(number=0, comment=None) for column in table.columns]
-    if width is not None:
-        columns[table.columns.index(table.vector)] = table.vector._replace(number=0, comment=None, modifier=0)
-    return [*columns, *checks]
+    since: str = ""  # `pg_reconcile.moment` of the source before its rows were read
 
 
 def make_twin(blue: Table, path: Path, width: int | None = None) -> Table:
@@ -161,7 +83,9 @@ def make_twin(blue: Table, path: Path, width: int | None = None) -> Table:
 def read_mark(table: Table, place: str) -> PgMark | None:
     """Return the mark of a moved table; None where hubless did not make it."""
     mark = PgMark.from_json(table.vector.comment)
-    return None if mark is None else replace(mark, source=f"{place}#{mark.source}")
+    if mark is None or not all(map(is_sendable, (mark.source, mark.former, mark.original or ""))):
+        return None
+    return replace(mark, source=f"{place}#{mark.source}")
 
 
 def set_mark(table: Table, mark: PgMark) -> None:
@@ -206,9 +130,7 @@ def build_index(table: Table, index: Index) -> None:
 def copy_privileges(source: Table, target: Table) -> None:
     """Give a table the owner of the source, and all roles the privileges that they have on the source."""
     connection = source.connection
-    query = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = %s"
-    (owner,) = connection.execute(query, [source.oid]).fetchone()
-    target.run("ALTER TABLE {table} OWNER TO {owner}", owner=owner)
+    target.run("ALTER TABLE {table} OWNER TO {owner}", owner=source.owner)
     for role in {role for role, *_ in connection.execute(PRIVILEGES, {"oid": target.oid})}:
         target.run("REVOKE ALL ON {table} FROM {role} CASCADE", role=as_reported(role))
     for row in connection.execute(PRIVILEGES, {"oid": source.oid}).fetchall():
@@ -222,7 +144,7 @@ def free_table_name(connection: Any, schema: str, wanted: str) -> str:
     number = 1
     while True:
         suffix = "" if number == 1 else f"_{number}"
-        name = wanted.encode()[: MAX_NAME - len(suffix)].decode(errors="ignore") + suffix
+        name = ending(wanted, suffix)
         taken = connection.execute(
             "SELECT 1 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
             "WHERE n.nspname = %s AND t.typname = %s",
@@ -245,8 +167,7 @@ def switch(
     kept : the path that `out` has now
     unchecked : foreign keys that are to be validated
     """
-    check_switchable(out)
-    check_same_columns(out, into, advice, width)
+    check_pair(out, into, advice, width)
     schema, served = out.path
     kept = free_table_name(out.connection, schema, wanted)
     unchecked = _move_foreign_keys(out, into)

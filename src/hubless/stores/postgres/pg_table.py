@@ -4,7 +4,7 @@ Every method is one transaction in a session of its own, so nothing is left half
 of the same schema; its mark is the comment of its vector column, which stays when the table is renamed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,16 @@ from ...support.imports import need
 from ..checks import changed_since
 from ..database import Database
 from ..kinds import METRICS
+from ..reconcile import Reconcile
 from ..store import ROWS, Batch, Facts, Mark, StoreError
-from . import pg_rows, pg_switch
-from .pg_catalog import VECTOR_TYPES, Path, Table, compose, literal, oid_of, path_of, read_catalog, shown
+from . import pg_checks, pg_rows, pg_switch
+from .pg_catalog import Path, Table, compose, ending, literal, oid_of, path_of, read_catalog, shown
+from .pg_locking import Clock, lock_readers_out, while_writers_wait
+from .pg_reconcile import catch_up, changed_rows, difference, moment, move_again, too_many_rows
 from .pg_session import SCHEMES, Server
 from .pg_switch import PgMark, read_mark, set_mark
 
-LOCK_TIMEOUT = 10  # seconds that a switch waits for other users of the table
+FEW, PASSES = 100, 5  # rows that are left for the switch itself; passes to get there while others write
 REMAKE = "Drop the moved one and apply again."
 
 
@@ -34,6 +37,8 @@ class PgTable(Database):
     """
 
     schemes = SCHEMES
+    can_reconcile = True
+    _source: "PgTable"  # of a moved table that is being built
     _path: Path = ("public", "")  # the schema of bare names
 
     def __init__(self, address: str, table: str, **options: Any) -> None:
@@ -47,6 +52,10 @@ class PgTable(Database):
         self._path = path_of(table, self._path[0])
         self.name = f"{self.address}#{shown(self._path)}"
 
+    @property
+    def moved_name(self) -> str:
+        return shown((ending(self._path[1], "_moved"),))
+
     def _session(self, **options: bool) -> AbstractContextManager[Any]:
         return self._server.session(self.name, **options)
 
@@ -56,17 +65,20 @@ class PgTable(Database):
         with self._session(**options) as connection:
             yield self._read_catalog(connection)
 
+    def _reading(self) -> AbstractContextManager[Table]:
+        return self._opened(read_only=True)
+
     def _read_catalog(self, connection: Any) -> Table:
         return read_catalog(connection, self._path, self.id, self.vector)
 
     # --- reading -------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        with self._session() as connection:
+        with self._session(read_only=True) as connection:
             return oid_of(connection, self._path) is not None
 
     def facts(self) -> Facts:
-        with self._opened() as table:
+        with self._reading() as table:
             (count,) = table.run("SELECT count(*) FROM {table}").fetchone()
             indexes = [", ".join([index.method.upper(), *index.options]) for index in table.vector_indexes]
             return Facts(
@@ -74,7 +86,7 @@ class PgTable(Database):
                 metric=self._metric(table),
                 dimension=pg_rows.form_of(table)["numbers"].shape[0],
                 count=count,
-                dtype=VECTOR_TYPES[table.vector.type],
+                dtype=table.dtype,
                 index="; ".join(indexes) or "exhaustive",
                 columns=tuple(column.name for column in table.others),
             )
@@ -91,44 +103,39 @@ class PgTable(Database):
         )
 
     def mark(self) -> Mark | None:
-        with self._opened() as table:
+        with self._reading() as table:
             return self._mark(table)
 
     def _mark(self, table: Table) -> PgMark | None:
         return read_mark(table, self.address)
 
     def state(self) -> str:
-        with self._opened() as table:
+        with self._reading() as table:
             return pg_rows.state(table)
 
     def batches(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[Batch]:
-        with self._opened(is_snapshot=True) as table:
+        with self._opened(is_snapshot=True, read_only=True) as table:
             form = pg_rows.form_of(table)
-            for rows in _pages(table, pg_rows.select(table, columns), size):
+            for rows in pg_rows.pages(table, pg_rows.select(table, columns), size):
                 yield pg_rows.batch_of(table, form, rows, columns)
 
     def ids(self) -> Iterator[np.ndarray]:
-        with self._opened(is_snapshot=True) as table:
-            for rows in _pages(table, table.compose("SELECT {id_read} FROM {table}"), ROWS):
+        with self._opened(is_snapshot=True, read_only=True) as table:
+            for rows in pg_rows.pages(table, table.compose("SELECT {id_read} FROM {table}"), ROWS):
                 yield pg_rows.id_array(table, rows)
 
     def fetch(self, ids: Sequence[Any], columns: Sequence[str] = ()) -> Batch:
-        with self._opened() as table:
-            wanted = pg_rows.known_ids(table, ids)
-            every, among = pg_rows.select(table, columns), pg_rows.among(table, wanted)
-            rows = table.run("{every} WHERE {among}", binary=True, every=every, among=among)
-            by_id = {row[0]: row for row in rows}
-            rows = [by_id[i] for i in wanted if i in by_id]
-            return pg_rows.batch_of(table, pg_rows.form_of(table), rows, columns)
+        with self._reading() as table:
+            return pg_rows.fetch(table, ids, columns)
 
     def contains(self, ids: np.ndarray) -> np.ndarray:
-        with self._opened() as table:
+        with self._reading() as table:
             among = pg_rows.among(table, pg_rows.known_ids(table, ids.tolist()))
             known = {i for (i,) in table.run("SELECT {id_read} FROM {table} WHERE {among}", among=among)}
         return np.array([i in known for i in ids.tolist()], dtype=bool)
 
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        with self._opened() as table:
+        with self._reading() as table:
             return pg_rows.nearest(table, self._metric(table), queries, k)
 
     # --- building green ------------------------------------------------------------------------------------
@@ -141,25 +148,28 @@ class PgTable(Database):
 
     def _claim(self, connection: Any, function: str) -> None:
         key = literal(f"hubless {shown(self._path)}")
-        query = compose("SELECT {function}(hashtextextended({key}, 0))", function=function, key=key)
+        query = "SELECT {function}(pg_catalog.hashtextextended({key}, 0::bigint))"
+        query = compose(query, function=("pg_catalog", function), key=key)
         if not connection.execute(query).fetchone()[0]:
             raise StoreError(f"another process is building {self.name}. Wait until it has finished.")
 
     def begin(self, blue: "PgTable", mark: Mark) -> None:
         if self._path[0] != blue._path[0]:
             raise StoreError(f"{self.name} must be in the schema of {blue.name}: a switch renames tables.")
+        self._source = blue
         with blue._opened() as source:
-            pg_switch.check_switchable(source)
-            pg_switch.check_indexable(source, mark.width)
+            since = moment(source)
+            pg_checks.check_switchable(source)
+            pg_checks.check_indexable(source, mark.width)
             if oid_of(source.connection, self._path) is None:
                 green = pg_switch.make_twin(source, self._path, mark.width)
             else:
                 self.check_resumable(blue, mark)
                 green = self._read_catalog(source.connection)
+                pg_checks.check_pair(source, green, REMAKE, mark.width)
                 self._check_unchanged(green)
-                pg_switch.check_same_columns(source, green, REMAKE, mark.width)
                 pg_switch.drop_unique_indexes(green)
-            set_mark(green, PgMark(**vars(mark), former=self._path[1]))
+            set_mark(green, PgMark(**vars(mark), former=self._path[1], since=since))
 
     def _check_unchanged(self, green: Table) -> None:
         mark = self._mark(green)
@@ -178,8 +188,15 @@ class PgTable(Database):
             pg_rows.write(green, blue, batch, moved)
 
     def remove(self, ids: np.ndarray) -> None:
-        with self._pair() as (green, _):
-            green.run("DELETE FROM {table} WHERE {among}", among=pg_rows.among(green, ids.tolist()))
+        with self._opened() as green:
+            pg_rows.remove(green, ids.tolist())
+
+    def catch_up(self, blue: "PgTable", mark: Mark, reconcile: Reconcile) -> tuple[str, int]:
+        with self._session(is_snapshot=True) as connection:
+            source, green = blue._read_catalog(connection), self._read_catalog(connection)
+            begun = self._begun(green)
+            rows = catch_up(source, green, replace(begun, state=mark.state), reconcile)
+            return rows.state, len(rows)
 
     def finish(self, blue: "PgTable", mark: Mark) -> None:
         with self._pair() as (green, source):
@@ -189,42 +206,83 @@ class PgTable(Database):
                 pg_switch.build_index(green, index)
         with self._opened() as green:
             green.run("ANALYZE {table}")
-            state = pg_rows.state(green)
-            set_mark(green, PgMark(**vars(mark), former=self._path[1], finished_state=state))
+            finished = pg_rows.state(green)
+            set_mark(green, replace(self._begun(green), **vars(mark), finished_state=finished))
+
+    def _begun(self, green: Table) -> PgMark:
+        mark = self._mark(green)
+        if mark is None:
+            raise StoreError(f"{self.name} lost its mark. Remove it, and apply again.")
+        return mark
 
     @contextmanager
     def _pair(self) -> Iterator[tuple[Table, Table]]:
-        """Open a session on green, which this is, and on blue."""
+        """Open a session on green, which this is, and on blue: the table of `begin`, whatever marks say."""
         with self._opened() as green:
-            mark = self._mark(green)
-            if mark is None:
-                raise StoreError(f"{self.name} was not made by hubless.")
-            yield green, self.sibling(mark.source)._read_catalog(green.connection)
+            yield green, self._source._read_catalog(green.connection)
 
     # --- switching -----------------------------------------------------------------------------------------
 
-    def promote(self, green: "PgTable") -> str:
-        with self._switching(green) as (blue, moved):
-            green._claim(blue.connection, "pg_try_advisory_xact_lock")
-            mark, lacks = self._mark(moved), pg_switch.missing_indexes(blue, moved)
-            if mark is None or lacks or mark.state != pg_rows.state(blue):
-                raise changed_since(self.name, green.name)
+    def promote(self, green: "PgTable", reconcile: Reconcile | None = None) -> str:
+        seen: dict[Any, str] = {}
+        for _ in range(PASSES):
+            if reconcile is None or self._catch_up(green, reconcile, seen) <= FEW:
+                break
+
+        def work(blue: Table, moved: Table, clock: Clock) -> tuple[Path, list[str]]:
+            mark = self._check_promotable(green, blue, moved)
+            clock.check()
+            rows = difference(blue, moved, mark, seen)
+            if rows and reconcile is None:
+                raise changed_rows(self.name, green.name, len(rows))
+            if rows and reconcile is not None:
+                if len(rows) > reconcile.rows:
+                    raise too_many_rows(self.name, len(rows), reconcile.rows)
+                mark = move_again(blue, moved, mark, rows, reconcile, clock.check)
+            clock.check()
+            lock_readers_out(self.name, blue, moved)
             kept, unchecked = pg_switch.switch(blue, f"{self._path[1]}_original", moved, REMAKE, mark.width)
             set_mark(replace(moved, path=self._path), replace(mark, original=shown(kept)))
-        self._validate(unchecked)
-        return shown(kept)
+            return kept, unchecked
+
+        return self._switch(green, work, None if reconcile is None else reconcile.seconds)
+
+    def _catch_up(self, green: "PgTable", reconcile: Reconcile, seen: dict[Any, str]) -> int:
+        """Move what changed since green was made, while others write; return the number of rows."""
+        with self._session(is_snapshot=True) as connection:
+            blue, moved = self._read_catalog(connection), green._read_catalog(connection)
+            mark = self._check_promotable(green, blue, moved)
+            rows = catch_up(blue, moved, mark, reconcile, seen)
+        seen.update(rows.changed)
+        return len(rows)
+
+    def _check_promotable(self, green: "PgTable", blue: Table, moved: Table) -> PgMark:
+        """Return the mark of green; StoreError unless it is finished and as it was then."""
+        green._claim(blue.connection, "pg_try_advisory_xact_lock")
+        mark = self._mark(moved)
+        is_mine = mark is not None and mark.done and green.is_made_from(self, mark)
+        if mark is None or not is_mine or self._mark(blue) is not None:
+            raise changed_since(self.name, green.name)
+        pg_checks.check_pair(blue, moved, REMAKE, mark.width)
+        if pg_switch.missing_indexes(blue, moved):
+            raise changed_since(self.name, green.name)
+        green._check_unchanged(moved)
+        return mark
 
     def rollback(self) -> str:
         original = self._original()
-        with self._switching(original) as (moved, blue):
+
+        def work(moved: Table, blue: Table, clock: Clock) -> tuple[Path, list[str]]:
             mark = self._mark(moved)
             if mark is None or mark.original != shown(original._path):
                 raise StoreError(f"{self.name} was switched by another process just now: check its status.")
-            advice = "Make them alike first."
-            kept, unchecked = pg_switch.switch(moved, mark.former, blue, advice, mark.width)
+            lock_readers_out(self.name, moved, blue)
+            advice, wanted = "Make them alike first.", mark.former or f"{self._path[1]}_moved"
+            kept, unchecked = pg_switch.switch(moved, wanted, blue, advice, mark.width)
             set_mark(replace(moved, path=kept), replace(mark, original=None, former=kept[1]))
-        self._validate(unchecked)
-        return shown(kept)
+            return kept, unchecked
+
+        return self._switch(original, work)
 
     def _original(self) -> "PgTable":
         """Return the original of a promoted table."""
@@ -233,24 +291,21 @@ class PgTable(Database):
             raise StoreError(f"{self.name} was not promoted under this name: there is nothing to roll back.")
         return self.sibling(mark.original)
 
-    @contextmanager
-    def _switching(self, other: "PgTable") -> Iterator[tuple[Table, Table]]:
-        """Open a transaction in which nobody else writes to this table or the other; all can read them."""
-        with self._session() as connection:
-            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_TIMEOUT}s"])
-            lock = "LOCK TABLE {one}, {other} IN SHARE ROW EXCLUSIVE MODE"
-            connection.execute(compose(lock, one=self._path, other=other._path))
-            yield self._read_catalog(connection), other._read_catalog(connection)
+    def _switch(
+        self,
+        other: "PgTable",
+        work: Callable[[Table, Table, Clock], tuple[Path, list[str]]],
+        seconds: float | None = None,
+    ) -> str:
+        """Let `work` switch from this table to the other; return the name of what is kept."""
 
-    def _validate(self, foreign_keys: list[str]) -> None:
+        def catalogued(connection: Any, clock: Clock) -> tuple[Path, list[str]]:
+            return work(self._read_catalog(connection), other._read_catalog(connection), clock)
+
+        paths = [self._path, other._path]
+        kept, unchecked = while_writers_wait(self._session, self.name, paths, catalogued, seconds)
         # Rows that the new ones refer to may be gone after a rollback; such a key stays, for new rows.
-        for name in foreign_keys:
+        for name in unchecked:
             with self._opened() as table, suppress(need("psycopg", "pgvector").IntegrityError):
                 table.run("ALTER TABLE {table} VALIDATE CONSTRAINT {name}", name=name)
-
-
-def _pages(table: Table, query: Any, size: int) -> Iterator[list[Any]]:
-    with table.connection.cursor("hubless", binary=True) as cursor:
-        cursor.execute(query)
-        while rows := cursor.fetchmany(size):
-            yield rows
+        return shown(kept)

@@ -5,6 +5,7 @@ green.
 """
 
 import time
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,6 +19,8 @@ from .qdrant_connection import Connection, place
 from .qdrant_points import Point, PointStore, point_id
 
 KEY = "hubless"  # of the mark, in the metadata of a collection
+# where the original is: a key of its own, so that an apply beside a promote, which sets the mark, keeps it
+ORIGINAL = "hubless_original"
 OLDEST = (1, 16)  # version of a server that keeps metadata of collections
 PAGE = 256  # points of a request to a server: it takes 32 MB, and a number is up to 20 bytes
 PAUSE = 0.5  # seconds between two checks of an index that is being built
@@ -48,6 +51,15 @@ class QdrantCollection(PointStore, Database):
     def place(self, address: str) -> str:
         return place(super().place(address))
 
+    def rename(self, table: str) -> None:
+        super().rename(table)
+        self._pinned: str | None = None
+
+    def pinned(self) -> Self:
+        twin = copy(self)
+        twin._pinned = self._alias_target() if self.connection.exists() else None
+        return twin
+
     # --- reading -------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
@@ -65,7 +77,9 @@ class QdrantCollection(PointStore, Database):
         return layout.facts(kind, count, index, self._columns())
 
     def mark(self) -> Mark | None:
-        return Mark.from_json((self._info().config.metadata or {}).get(KEY))
+        metadata = self._info().config.metadata or {}
+        mark, original = Mark.from_json(metadata.get(KEY)), metadata.get(ORIGINAL)
+        return replace(mark, original=original) if mark and isinstance(original, str) else mark
 
     def _info(self) -> Any:
         return self._call("get_collection", self.table)
@@ -77,12 +91,14 @@ class QdrantCollection(PointStore, Database):
 
     def _scroll(self, offset: Any, size: int, is_whole: bool) -> tuple[list[Any], Any]:
         wanted = {"with_payload": is_whole, "with_vectors": is_whole}
-        records, following = self._call("scroll", self.table, offset=offset, limit=size, **wanted)
+        records, following = self._call(
+            "scroll", self._pinned or self.table, offset=offset, limit=size, **wanted
+        )
         return records, following
 
     def _retrieve(self, ids: list[int | str], is_whole: bool) -> list[Any]:
         wanted = {"with_payload": is_whole, "with_vectors": is_whole}
-        return list(self._call("retrieve", self.table, ids, **wanted))
+        return list(self._call("retrieve", self._pinned or self.table, ids, **wanted))
 
     def _nearest(self, queries: list[list[float]], k: int, name: str) -> list[list[Any]]:
         request = need("qdrant_client.models", "qdrant").QueryRequest
@@ -118,8 +134,13 @@ class QdrantCollection(PointStore, Database):
         settings = _settings(info.config)
         if mark.width is not None:
             settings["vectors_config"] = _widened(info.config.params.vectors, blue._layout().name, mark.width)
-        metadata = {**(info.config.metadata or {}), KEY: mark.to_json()}
+        metadata = {key: value for key, value in (info.config.metadata or {}).items() if key != ORIGINAL}
+        metadata[KEY] = mark.to_json()
         self._call("create_collection", self.table, metadata=metadata, **settings)
+
+    def begin(self, blue: Any, mark: Mark) -> None:
+        super().begin(blue, mark)
+        self.connection.write_ahead(self._collection(), True)
 
     def _upsert(self, points: list[Point]) -> None:
         struct = need("qdrant_client.models", "qdrant").PointStruct
@@ -139,6 +160,7 @@ class QdrantCollection(PointStore, Database):
                 changes = need("qdrant_client.models", "qdrant").OptimizersConfigDiff()
                 self._call("update_collection", self._collection(), optimizers_config=changes)
             time.sleep(PAUSE)
+        self.connection.write_ahead(self._collection(), False)
         self.set_mark(mark)
 
     def set_mark(self, mark: Mark) -> None:
@@ -155,9 +177,11 @@ class QdrantCollection(PointStore, Database):
                 "its name (moved points are not written again). Or let clients query "
                 f"{green.table!r}."
             )
-        mark = check_unchanged(self, green)
-        green.set_mark(replace(mark, original=served))  # first: it has no effect until the alias is switched
-        self._serve(green._collection())
+        check_unchanged(self, green)
+        collection = green._collection()
+        # first: it has no effect until the alias is switched
+        self._call("update_collection", collection, metadata={ORIGINAL: served})
+        self._serve(collection)
         return served
 
     def rollback(self) -> str:

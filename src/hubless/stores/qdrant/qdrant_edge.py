@@ -7,6 +7,9 @@ serves it must close it before it is moved, and open it again afterwards.
 
 import json
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,10 +17,15 @@ from typing import Any, Self
 import numpy as np
 
 from ...support.imports import need
-from ...support.writing import new_folder
-from ..checks import check_unchanged
+from ...support.outputs import check_output, real_path
+from ...support.text import short
+from ...support.untrusted_json import SMALL, read_bounded, read_json
+from ...support.writing import new_file, new_folder, remove_parts
+from .. import switch
+from ..checks import check_outside, check_promoted, check_unchanged, path_lock
+from ..journal import was_interrupted
+from ..kept_copies import moved_copy_of, original_of
 from ..store import Facts, Mark, StoreError
-from ..switch import moved_copy_of, original_of, put_in_place, recover_switch, write_text
 from .qdrant_points import Point, PointStore, point_id
 
 KIND = "qdrant-edge:"  # what names start with
@@ -35,7 +43,7 @@ class QdrantEdge(PointStore):
     def __init__(
         self, path: str | os.PathLike[str], *, vector: str | None = None, metric: str | None = None
     ) -> None:
-        self.path = Path(os.fspath(path)).expanduser().resolve()
+        self.path = real_path(path)
         self.name = f"{KIND}{self.path}"
         self.vector, self.metric = vector, metric
         self._shards: dict[Path, Any] = {}  # those that are open, which blue and green share
@@ -78,16 +86,33 @@ class QdrantEdge(PointStore):
         return layout.facts("Qdrant Edge shard", int(count), index, self._columns())
 
     def mark(self) -> Mark | None:
-        file = self.path / MARK
-        return Mark.from_json(file.read_text(encoding="utf-8")) if file.exists() else None
+        try:
+            mark = Mark.from_json(read_bounded(self.path / MARK, SMALL))
+        except FileNotFoundError:
+            return None
+        if mark is None or mark.original is None:
+            return mark
+        # where the original is follows from the path, never from a file; and only what serves has one
+        return replace(mark, original=f"{KIND}{original_of(self.path)}" if mark.source == self.name else None)
 
     def _settings(self) -> dict[str, Any]:
         if not self.exists():
             raise StoreError(f"there is no shard of Qdrant Edge at {self.path}. Give the folder of one.")
-        return dict(json.loads((self.path / SETTINGS).read_text(encoding="utf-8")))
+        try:
+            settings = read_json(self.path / SETTINGS)
+        except ValueError as error:
+            raise StoreError(f"{self.path / SETTINGS} cannot be read: {error}") from error
+        if not isinstance(settings, dict):
+            raise StoreError(f"{self.path / SETTINGS} contains {short(settings)}, not an object of settings.")
+        return settings
 
     def _dense(self) -> dict[str, dict[str, Any]]:
-        return dict(self._settings().get("vectors") or {})
+        vectors = self._settings().get("vectors") or {}
+        if not isinstance(vectors, dict) or not all(isinstance(one, dict) for one in vectors.values()):
+            raise StoreError(
+                f"{self.path / SETTINGS} has the vectors {short(vectors)}, not an object of settings."
+            )
+        return vectors
 
     def _scroll(self, offset: Any, size: int, is_whole: bool) -> tuple[list[Any], Any]:
         wanted = {"with_payload": is_whole, "with_vector": is_whole}
@@ -105,6 +130,10 @@ class QdrantEdge(PointStore):
 
     # --- building green ------------------------------------------------------------------------------------
 
+    @property
+    def moved_name(self) -> str:
+        return f"{self.path.name}-moved"
+
     def sibling(self, name: str) -> "QdrantEdge":
         """Return the shard of this name in the same folder, or at another path."""
         path = Path(name.removeprefix(KIND)).expanduser()
@@ -113,11 +142,24 @@ class QdrantEdge(PointStore):
         twin._shards = self._shards
         return twin
 
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        with path_lock(self.path):
+            remove_parts(self.path.parent, re.escape(self.path.name))
+            remove_parts(self.path, re.escape(MARK))
+            yield
+
+    def check_target(self, blue: Any, mark: Mark) -> None:
+        check_outside(blue, self.path)
+        check_output(self.path)
+        if self.path.exists():
+            self.check_resumable(blue, mark)  # which refuses a folder that is not a shard
+
     def _payload_schema(self) -> dict[str, Any]:
         return dict(self.shard.info().payload_schema)
 
     def _index_payload(self, field: str, schema: Any) -> None:
-        self.shard.update(_edge().UpdateOperation.create_field_index(field, schema))
+        self._update(_edge().UpdateOperation.create_field_index(field, schema))
 
     def create(self, blue: Any, mark: Mark) -> None:
         """Create an empty shard, which is a folder with settings."""
@@ -130,43 +172,66 @@ class QdrantEdge(PointStore):
             (part / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
             (part / MARK).write_text(mark.to_json(), encoding="utf-8")
 
+    def _update(self, operation: Any) -> None:
+        with self._writing():
+            self.shard.update(operation)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Say in words that the engine could not write: it raises no other kind of error than `Exception`."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(
+                f"{self.path} cannot be written ({error}). The original is untouched; remove the cause, such "
+                "as a full disk, and run the same command again."
+            ) from error
+
     def _upsert(self, points: list[Point]) -> None:
         rows = [_edge().Point(**point.as_written()) for point in points]
-        self.shard.update(_edge().UpdateOperation.upsert_points(rows))
+        self._update(_edge().UpdateOperation.upsert_points(rows))
 
     def remove(self, ids: np.ndarray) -> None:
         points = [point_id(value) for value in ids.tolist()]
-        self.shard.update(_edge().UpdateOperation.delete_points(points))
+        self._update(_edge().UpdateOperation.delete_points(points))
 
     def finish(self, blue: Any, mark: Mark) -> None:
-        self.shard.optimize()
-        self.shard.flush()
+        with self._writing():
+            self.shard.optimize()
+            self.shard.flush()
         self.set_mark(mark)
 
     def set_mark(self, mark: Mark) -> None:
-        write_text(self.path / MARK, mark.to_json())
+        with new_file(self.path / MARK, sync=True) as file:
+            file.write(mark.to_json().encode())
 
     # --- switching -----------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        recover_switch(self.path)
+    def is_interrupted(self) -> bool:
+        return was_interrupted(self.path)
+
+    def recover(self) -> bool:
+        with path_lock(self.path):
+            return switch.recover(self.path)
 
     def promote(self, green: Any) -> str:
         kept = self.sibling(str(original_of(self.path)))
-        mark = check_unchanged(self, green)
-        green.set_mark(replace(mark, original=kept.name))  # first: it has no effect until the switch
-        self.close()
-        put_in_place(green.path, self.path, kept.path)
+        with switch.switching(self.path, green.path):
+            mark = check_unchanged(self, green)
+            green.set_mark(replace(mark, original=kept.name))  # first: it has no effect until the switch
+            self.close()
+            switch.put_in_place(green.path, self.path, kept.path)
         return kept.name
 
     def rollback(self) -> str:
-        mark = self.mark()
-        if mark is None or mark.original is None or mark.source != self.name:
-            raise StoreError(f"{self.name} does not serve a moved copy: there is nothing to roll back.")
-        kept = self.sibling(str(original_of(self.path)))  # never a path from a file
-        if not kept.exists():
-            raise StoreError(f"the original, {kept.path}, no longer exists: {self.name} stays as it is.")
-        moved = self.sibling(str(moved_copy_of(self.path, mark.model)))
-        self.close()
-        put_in_place(kept.path, self.path, moved.path)
+        with switch.switching(self.path):
+            mark = check_promoted(self.name, self.mark())
+            kept = self.sibling(str(mark.original))
+            if not kept.exists():
+                raise StoreError(f"the original, {kept.path}, no longer exists: {self.name} stays as it is.")
+            moved = self.sibling(str(moved_copy_of(self.path, mark.model)))
+            self.close()
+            switch.put_in_place(kept.path, self.path, moved.path)
         return moved.name

@@ -267,6 +267,8 @@ class PointStore(Store):
     def _layout(self) -> Layout:
         return Layout.choose(self.name, self._dense(), self.vector, self.metric)
 
+    has_fixed_columns = False  # each point has a payload of its own
+
     def _columns(self) -> set[str]:
         """Return the keys of payloads, as far as indexes and the first points show them."""
         records, _ = self._scroll(None, SAMPLE, True)
