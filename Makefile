@@ -9,7 +9,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 FULL = torch or services or browser or faults or slow
 
-.PHONY: demo test test-more test-all lint types format browser web bench clean
+.PHONY: demo test test-more test-all lint types audit format browser web bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hubless demo --report demo.html
@@ -30,6 +30,11 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+# what is known to be dangerous in the source, and in the packages (where a service on the network answers)
+audit: $(VENV)/installed-dev
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
+	$(BIN)/python .ci/audit.py
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
