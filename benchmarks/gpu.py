@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import torch
 
-from hubless import MoveLabeled, MoveLabeledClassifier, nearest
+from hubless import MoveLabeled, MoveLabeledClassifier, MoveLabeledClassifierCV, nearest
 from hubless.arrays import devices
 from hubless.movers.points import weighted_mean
 from hubless.movers.ridge import move
@@ -93,7 +93,11 @@ def _cases(data: tuple[Any, ...], repeats: int) -> dict[str, Any]:
             def answer(moved: Any = moved) -> Any:
                 return nearest(queries, moved, K, return_distance=False)
 
+            def answer_in_full(moved: Any = moved) -> Any:
+                return nearest(queries, moved, K, return_distance=False, precision="float32")
+
             search[mode] = _seconds(X, answer, repeats)
+            search[f"{mode}, no bfloat16"] = _seconds(X, answer_in_full, repeats)
             search[f"bare product {mode}"] = _seconds(X, lambda: _bare_search(queries, X), repeats)
             search[f"product and topk {mode}"] = _seconds(X, lambda: _plain(queries, X), repeats)
             sample = moved[:: max(1, len(moved) // 1000)].double()
@@ -105,7 +109,17 @@ def _cases(data: tuple[Any, ...], repeats: int) -> dict[str, Any]:
     fast, full = (part[2] for part in by_mode.values())
     fit["relative change of moved objects by TF32"] = float((fast - full).norm() / full.norm())
     search["neighbours that TF32 changes"] = _changed(*(part[1] for part in by_mode.values()))
-    return {"fit and move" if X.shape[0] > 10**5 else "fit": fit, "search": search}
+    cases = {"fit and move" if X.shape[0] > 10**5 else "fit": fit, "search": search}
+    return cases if X.shape[0] > 10**5 else cases | {"choose": _choose(X, y, repeats)}
+
+
+def _choose(X: Any, y: Any, repeats: int) -> dict[str, Any]:
+    """Seconds of choosing settings by cross-validation."""
+    choice: dict[str, Any] = {"shape": [*X.shape, int(y.max()) + 1]}
+    for arguments in ("", 'mover="auto"'):
+        model = MoveLabeledClassifierCV(**({"mover": "auto"} if arguments else {}))
+        choice[f"MoveLabeledClassifierCV({arguments})"] = _seconds(X, lambda m=model: m.fit(X, y), repeats)
+    return choice
 
 
 @contextmanager

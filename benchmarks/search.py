@@ -1,43 +1,23 @@
 """Exact search of the k nearest: hubless, the bare product, and the exact search of other packages."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 import hubless
+from hubless.arrays.bfloat16 import has_bfloat16
+from hubless.neighbors.bfloat16_pass import Bfloat16Pass
+from hubless.neighbors.frame import Frame
+from hubless.neighbors.full_pass import FullPass
 from hubless.paper.raw import cores
 
-from .data import clustered, evenly
 from .record import Options
+from .search_data import CASES, Question
 from .timing import Contender, race, ready
 
 ROWS = 256  # queries of one product, for contenders that take them in chunks
-CLASSES = 20
-
-# name: queries, objects, dimensions, neighbours, precision
-CASES = {
-    "5,654 × 13,192 × 300": (5_654, 13_192, 300, 10, "float32"),
-    "2,000 × 100,000 × 384": (2_000, 100_000, 384, 10, "float32"),
-    "5,654 × 13,192 × 300, float64": (5_654, 13_192, 300, 10, "float64"),
-    "5,654 × 13,192 × 300, k = 50": (5_654, 13_192, 300, 50, "float32"),
-}
-QUICK = (300, 900, 16)
-
-
-class Question(NamedTuple):
-    """Queries, and objects sorted by class, as they often are stored."""
-
-    queries: np.ndarray
-    objects: np.ndarray
-    k: int
-
-
-def make_question(n_queries: int, n_objects: int, d: int, k: int, dtype: str) -> Question:
-    """Queries and objects of the same classes, the queries in random order."""
-    queries = clustered(evenly(n_queries, CLASSES), d, np.dtype(dtype), seed=1).X
-    objects = clustered(evenly(n_objects, CLASSES), d, np.dtype(dtype), seed=2).X
-    return Question(np.random.default_rng(0).permutation(queries), objects, k)
+SOME = 512  # queries whose candidates are counted
 
 
 def bare_product(question: Question) -> Contender:
@@ -53,11 +33,16 @@ def bare_product(question: Question) -> Contender:
 
 
 def hubless_search(question: Question) -> Contender:
-    return lambda: hubless.nearest(*question, return_distance=False)
+    return lambda: hubless.nearest(*question[:3], return_distance=False)
+
+
+def hubless_float32(question: Question) -> Contender:
+    """Without bfloat16, as on a processor that has no instructions for it."""
+    return lambda: hubless.nearest(*question[:3], return_distance=False, precision="float32")
 
 
 def hubless_with_distances(question: Question) -> Contender:
-    return lambda: hubless.nearest(*question)[1]
+    return lambda: hubless.nearest(*question[:3])[1]
 
 
 def scikit_learn(question: Question) -> Contender:
@@ -117,6 +102,7 @@ def numpy_argpartition(question: Question) -> Contender:
 CONTENDERS = {
     "bare product": bare_product,
     "hubless": hubless_search,
+    "hubless, float32": hubless_float32,
     "hubless with distances": hubless_with_distances,
     "scikit-learn brute": scikit_learn,
     "faiss IndexFlatL2": faiss_flat,
@@ -124,6 +110,8 @@ CONTENDERS = {
     "torch topk": torch_topk,
     "numpy argpartition": numpy_argpartition,
 }
+
+SLOW = ("usearch exact",)  # 14 times the bare product: once, or it takes most of the time of all
 
 
 def agreement(question: Question, ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
@@ -149,25 +137,42 @@ def _distances(question: Question, rows: np.ndarray, indices: np.ndarray) -> np.
     return np.linalg.norm(queries - question.objects[indices[rows]], axis=2)
 
 
+def candidates(question: Question) -> dict[str, float]:
+    """Return how many objects each first pass leaves to be settled: the mean over some queries.
+
+    A pass that gives up, as it cannot tell the points apart, has none.
+    """
+    queries, objects = question.queries[:SOME], question.objects
+    frame, left = Frame.of(np, queries, objects), {}
+    passes: dict[str, Any] = {"float32" if objects.dtype == np.float32 else "float64": FullPass}
+    if has_bfloat16(objects):
+        passes["bfloat16"] = Bfloat16Pass
+    for name, kind in passes.items():
+        found = kind.of(np, objects, frame).candidates(np, queries, question.k, len(objects))
+        if found is not None:
+            left[name] = found.cells.row.shape[0] / len(queries)
+    return left
+
+
 def measure(options: Options) -> dict[str, Any]:
     """Measure the seconds of every contender in every case, and whether they find the same."""
     cases = {}
-    for name, shape in CASES.items():
-        shape = (*QUICK, *shape[3:]) if options.quick else shape
-        question = make_question(*shape)
+    for name, make in CASES.items():
+        question = make(options.quick)
         contenders, errors = ready(CONTENDERS, question)
-        seconds = race(contenders, options.repeats, title=f"search {name}", pause=options.pause)
+        seconds = race(contenders, options.repeats, once=SLOW, title=f"search {name}", pause=options.pause)
         ours = contenders["hubless"]()
         agreements = {
             rival: agreement(question, ours, contenders[rival]())
             for rival in contenders
             if rival not in ("bare product", "hubless") and isinstance(seconds[rival], list)
         }
-        labels = ("queries", "objects", "d", "k", "dtype")
         cases[name] = {
-            "settings": dict(zip(labels, shape, strict=True)),
+            "settings": question.settings(),
+            "source": question.source,
             "reference": "bare product",
             "seconds": {rival: {**seconds, **errors}[rival] for rival in CONTENDERS},
             "neighbors": agreements,
+            "candidates": candidates(question),
         }
     return cases

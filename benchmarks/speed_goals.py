@@ -11,32 +11,53 @@ from .timing import is_timed, ratio
 
 SHAPES = ("5,654 × 13,192 × 300", "2,000 × 100,000 × 384")
 RIVALS = ("scikit-learn brute", "faiss IndexFlatL2")
+SEARCH = (  # case, contender, times the bare product that it may take
+    (SHAPES[0], "hubless", 0.6),
+    (SHAPES[1], "hubless", 0.6),
+    (f"{SHAPES[0]}, k = 50", "hubless", 0.75),
+    (SHAPES[0], "hubless, float32", 1.15),
+    (SHAPES[1], "hubless, float32", 1.2),
+)
+AHEAD = 1.6  # times as fast as faiss
 START = 0.3  # seconds of processor time
 TIES = 1e-5  # relative difference of distances that float32 cannot tell
 GPU = (  # case, contender, seconds that it may take
-    ("imagenet fit and move", "tf32", 0.250),
-    ("imagenet fit and move", "float32", 0.700),
-    ("imagenet search", "tf32", 0.300),
-    ("news fit", "float32", 0.003),
+    ("imagenet fit and move", "tf32", 0.200),
+    ("imagenet search", "float32", 0.110),
+    ("news fit", "float32", 0.0030),
+    ("news search", "float32", 0.0015),
+    ("news choose", "MoveLabeledClassifierCV()", 0.150),
+    ("news choose", 'MoveLabeledClassifierCV(mover="auto")', 0.400),
+)
+HOST = (
+    "At this size the host cannot keep the GPU busy: a fit starts about 400 operations and a search about "
+    "300, each of which takes the host some 20 microseconds, while the GPU computes for 1 to 2 milliseconds."
 )
 
-
 REASONS = {  # by goal: why it was not reached
-    "at least 2.5 × faster than scikit-learn brute": (
-        "scikit-learn's brute force takes about twice as long as the bare product with the versions and on "
-        "the machine below, so not even the bare product is 2.5 times as fast."
-    ),
-    "at least 2.5 × faster than faiss IndexFlatL2": (
-        "faiss 1.15 runs at about the speed of the bare product, as hubless does: neither can be "
-        "much faster than that. (An older faiss took 3.5 times as long.)"
-    ),
     "at least 1,000 × faster than our LMNN": (
         "Our own LMNN is fast, and a fit takes hardly longer than its bare products: even these "
         "would have to be several times as fast."
     ),
-    "at most 0.003 s": (
-        "At this size the host cannot keep the GPU busy: a fit starts about 300 operations, each of which "
-        "takes the host some 20 microseconds, while the products take one millisecond in all."
+    "at most 0.6 × bare product": (
+        "On this processor the product in bfloat16 alone takes 0.47 of the time of the one in float32; "
+        "finding candidates, comparing them and ordering neighbours takes 0.1 to 0.3 more."
+    ),
+    "at most 0.75 × bare product": (
+        "The product takes 0.47; finding 70 candidates of each query, comparing and ordering them, the rest."
+    ),
+    "at least 1.6 × faster than faiss IndexFlatL2": (
+        "faiss runs at about the bare product, so this is the goal of 0.6 times the bare product again."
+    ),
+    "at most 0.2000 s": (
+        "Targets take 0.096 s, moments 0.067 s and moving 0.042 s, the latter two mostly products in TF32."
+    ),
+    "at most 0.4000 s": HOST,
+    "at most 0.0030 s": HOST,
+    "at most 0.0015 s": HOST,
+    "at most 0.1500 s": (
+        "Cross-validation starts some 25,000 operations, and the calibration of probabilities, which SciPy "
+        "computes on the host, takes 0.2 s alone."
     ),
 }
 
@@ -85,20 +106,25 @@ def _compare(
     return SpeedGoal(what, wanted, reached, is_enough(shares[0]))
 
 
-def _at_most(what: str, cases: Mapping[str, Any], name: str, to: str, limit: float) -> SpeedGoal:
-    """Return the goal that hubless takes at most `limit` times as long as the reference."""
+def _at_most(
+    what: str, cases: Mapping[str, Any], name: str, to: str, limit: float, who: str = "hubless"
+) -> SpeedGoal:
+    """Return the goal that a contender takes at most `limit` times as long as the reference."""
     wanted = f"at most {limit:g} × {to}"
-    return _compare(what, wanted, _seconds(cases, name), "hubless", to, lambda share: share <= limit)
+    return _compare(what, wanted, _seconds(cases, name), who, to, lambda share: share <= limit)
 
 
 def _search(cases: Mapping[str, Any]) -> list[SpeedGoal]:
     made = []
+    for name, who, limit in SEARCH:
+        how = " without bfloat16" if who != "hubless" else ""
+        made.append(_at_most(f"search{how}, {name}", cases, name, "bare product", limit, who))
     for shape in SHAPES:
-        what, seconds = f"search, {shape}", _seconds(cases, shape)
-        made.append(_at_most(what, cases, shape, "bare product", 1.25))
-        for rival in RIVALS:
-            wanted = f"at least 2.5 × faster than {rival}"
-            made.append(_compare(what, wanted, seconds, rival, "hubless", lambda share: share >= 2.5))
+        what, wanted = f"search, {shape}", f"at least {AHEAD:g} × faster than faiss IndexFlatL2"
+        seconds = _seconds(cases, shape)
+        made.append(
+            _compare(what, wanted, seconds, "faiss IndexFlatL2", "hubless", lambda share: share >= AHEAD)
+        )
         made += [_same(what, cases.get(shape, {}), rival) for rival in RIVALS]
     return made
 
@@ -177,7 +203,7 @@ def _startup(cases: Mapping[str, Any]) -> SpeedGoal:
 def _gpu(cases: Mapping[str, Any]) -> list[SpeedGoal]:
     made = []
     for case, contender, limit in GPU:
-        what, wanted, seconds = f"GPU, {case}, {contender}", f"at most {limit:.3f} s", cases.get(case, {})
+        what, wanted, seconds = f"GPU, {case}, {contender}", f"at most {limit:.4f} s", cases.get(case, {})
         if not is_timed(seconds, contender):
             made.append(SpeedGoal(what, wanted, _why(seconds, contender), None))
             continue

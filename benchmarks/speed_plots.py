@@ -44,9 +44,10 @@ def _lanes(axes: "Axes", names: list[str]) -> None:
 
 def _search(figure: "Figure", cases: Mapping[str, Any]) -> None:
     """Seconds over those of the bare product, with quartiles; a panel per case."""
-    figure.set_size_inches(WIDTH, 5.2)
+    lines = -(-len(cases) // 2)
+    figure.set_size_inches(WIDTH, 2.6 * lines)
     names = list(dict.fromkeys(name for case in cases.values() for name in case["seconds"]))
-    panels = figure.subplots(-(-len(cases) // 2), 2, sharex=True, sharey=True, squeeze=False)
+    panels = figure.subplots(lines, 2, sharex=True, sharey=True, squeeze=False)
     for axes, (title, case) in zip(panels.flat, cases.items(), strict=False):
         _lanes(axes, names)
         axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
@@ -56,7 +57,7 @@ def _search(figure: "Figure", cases: Mapping[str, Any]) -> None:
                 spread = [[middle - low], [high - middle]]
                 axes.errorbar(middle, y, xerr=spread, marker="o", color=_colour(name), linestyle="none")
                 axes.annotate(shown(middle), (middle, y), (0, 5), textcoords="offset points", fontsize=7)
-    ticks = (1, 2, 3, 5, 10, 20)
+    ticks = (0.5, 1, 2, 5, 10, 20)
     panels[0, 0].set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     figure.supxlabel("seconds over those of the bare product (logarithmic); bars: quartiles", fontsize=10)
 

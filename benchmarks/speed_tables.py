@@ -28,6 +28,15 @@ def _by_case(cases: Cases, field: str, cell: Callable[[Any, str], str]) -> list[
     return grid(["", *columns], rows)
 
 
+def _by_name(cases: Cases, field: str, cell: Callable[[Any, str], str]) -> list[str]:
+    """Return a table as `_by_case` does, with a row for each case: for many cases."""
+    named = {title: case for title, case in cases.items() if field in case}
+    names = _rows(named, field)
+    return grid(
+        ["", *names], [[title, *(cell(case, name) for name in names)] for title, case in named.items()]
+    )
+
+
 def _time(case: Any, name: str) -> str:
     """Median seconds, and median and quartiles of the ratio to the reference."""
     seconds, to = case["seconds"], case.get("reference")
@@ -52,13 +61,28 @@ def _errors(cases: Cases, field: str) -> list[str]:
 
 def _search(cases: Cases) -> list[str]:
     return [
-        *_by_case(cases, "seconds", _time),
+        *_by_name(cases, "seconds", _time),
         *_errors(cases, "seconds"),
         "",
         "Rows with the neighbours that hubless finds; where others differ, by how much distances do:",
         "",
-        *_by_case(cases, "neighbors", _agreement),
+        *_by_name(cases, "neighbors", _agreement),
+        *_candidates(cases),
     ]
+
+
+def _candidates(cases: Cases) -> list[str]:
+    """How many objects are left to be settled, where that was counted."""
+
+    def cell(case: Any, name: str) -> str:
+        return shown(case["candidates"][name]) if name in case["candidates"] else "—"
+
+    if not _rows(cases, "candidates"):
+        return []
+    text = (
+        "Objects that a first pass leaves to be settled for each query, by its precision; — where none did:"
+    )
+    return ["", text, "", *_by_name(cases, "candidates", cell)]
 
 
 def _agreement(case: Any, name: str) -> str:

@@ -11,11 +11,19 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 from hubless.arrays import products, to_numpy
-from hubless.neighbors import check_neighbors, nearest, ranking
+from hubless.neighbors import check_neighbors, differences, frame, nearest, ranking
 from hubless.neighbors import search as module
+from hubless.neighbors.precision import use_precision
 from tests import reference
 from tests.conftest import FOREIGN
 from tests.neighbors.points import odd_points
+
+
+@pytest.fixture(params=["float32", pytest.param("bfloat16", marks=pytest.mark.torch)], autouse=True)
+def precision(request):
+    """All searches of this file, with a first pass in each precision."""
+    with use_precision(request.param):
+        yield
 
 
 def assert_exact(result, truth, tolerance=1e-12):
@@ -89,7 +97,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(module, "QUERY_ROWS", 7)
     monkeypatch.setattr(module, "OBJECT_ROWS", 50)
     monkeypatch.setattr(ranking, "BLOCK", 4)
-    monkeypatch.setattr(ranking, "PAIR_NUMBERS", 64)
+    monkeypatch.setattr(differences, "PAIR_NUMBERS", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -285,7 +293,8 @@ def test_odd_points_in_odd_blocks(asarray, seed, monkeypatch):
         "SAMPLE": 20,
         "PAIR_NUMBERS": 99,
     }.items():
-        monkeypatch.setattr(ranking if hasattr(ranking, name) else module, name, int(rng.integers(1, high)))
+        owner = next(room for room in (ranking, differences, frame, module) if hasattr(room, name))
+        monkeypatch.setattr(owner, name, int(rng.integers(1, high)))
     monkeypatch.setattr(ranking, "MAX_CANDIDATES", int(rng.integers(5, 500)))
     n, d, dtype = rng.integers(1, 90), rng.integers(1, 7), rng.choice([np.float32, np.float64])
     objects, queries = odd_points(rng, n, d, dtype), odd_points(rng, 12, d, dtype)

@@ -6,11 +6,19 @@ import pytest
 from hubless.arrays import products, to_numpy
 from hubless.neighbors import ranking
 from hubless.neighbors import within as module
+from hubless.neighbors.precision import use_precision
 from hubless.targets import same_class_targets
 from tests import reference
 from tests.neighbors.points import odd_points
 
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 40))]
+
+
+@pytest.fixture(params=["float32", pytest.param("bfloat16", marks=pytest.mark.torch)], autouse=True)
+def precision(request):
+    """All searches of this file, with a first pass in each precision."""
+    with use_precision(request.param):
+        yield
 
 
 @pytest.fixture(params=["processor", "accelerator"])

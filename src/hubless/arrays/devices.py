@@ -5,7 +5,7 @@ with the same arguments. It is imported with the first array of its library.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -130,6 +130,24 @@ def synchronize(array: Array) -> None:
     """Wait until the device of `array` has finished, so that its time can be measured."""
     if not is_on_cpu(array):
         _torch().cuda.synchronize(array.device)
+
+
+def kernels(array: Array) -> Any | None:
+    """Return the module of kernels for the device of an array; None where torch or NumPy has to do."""
+    return None if is_on_cpu(array) else compiled_for("cuda")
+
+
+@cache
+def compiled_for(device: str) -> Any | None:
+    """Import the kernels, and run one: Triton may be missing, or the compiler that it calls."""
+    try:
+        module = import_module("hubless.arrays.kernels")
+        one = _torch().ones((1, 1), device=device)
+        row = _torch().zeros(1, dtype=_torch().int64, device=device)
+        works = float(module.pair_distances(one, 3 * one, row, row, 1.0, one.dtype)) == 4.0
+    except Exception:  # whatever is missing, torch does the same with more memory and time
+        return None
+    return module if works else None
 
 
 def device_name(device: str) -> str:

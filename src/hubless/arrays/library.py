@@ -132,6 +132,18 @@ def kth_smallest(values: Array, k: int) -> Array:
     return xp.sort(values, axis=1)[:, k - 1]
 
 
+def k_smallest(values: Array, k: int) -> Array:
+    """Return the k smallest values of each row, in any order; all of them, where there are fewer."""
+    xp = namespace(values)
+    if values.shape[1] <= k:
+        return values
+    if compat.is_numpy_namespace(xp):
+        return np.partition(values, k - 1, axis=1)[:, :k]
+    if compat.is_torch_namespace(xp):
+        return values.topk(k, dim=1, largest=False, sorted=False).values
+    return xp.sort(values, axis=1)[:, :k]
+
+
 def largest(values: Array, k: int) -> Array:
     """Return the k largest values of each row, in any order; shape (rows, k)."""
     xp, start = namespace(values), values.shape[1] - k

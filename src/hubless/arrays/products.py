@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache, reduce
 from operator import add
-from threading import RLock
+from threading import RLock, local
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -180,6 +180,16 @@ class _Threads(NamedTuple):
 
 
 _kept: list[_Threads] = []  # by the thread that has `_limiting`
+_of_block = local()  # `threads`, in the threads that blocks run on
+
+
+def threads_of_block() -> int | None:
+    """Return how many threads a product may use in the thread of a block; None elsewhere."""
+    return getattr(_of_block, "threads", None)
+
+
+def _begin_blocks(threads: int) -> None:
+    _of_block.threads = threads
 
 
 @contextmanager
@@ -200,7 +210,9 @@ def keep_threads(blas: int | None = None) -> Iterator[ThreadPoolExecutor | None]
             yield _kept[-1].pool
             return
         at_once = workers()
-        with _blas().limit(limits=blas or blas_threads() // at_once), ThreadPoolExecutor(at_once) as pool:
+        threads = blas or blas_threads() // at_once
+        pool = ThreadPoolExecutor(at_once, initializer=_begin_blocks, initargs=(threads,))
+        with _blas().limit(limits=threads), pool:
             _kept.append(_Threads(pool, at_once))
             try:
                 yield pool

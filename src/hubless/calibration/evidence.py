@@ -13,8 +13,9 @@ import numpy as np
 from ..arrays import Array, convert, device_of, namespace, rows, subset, tally, to_numpy
 from ..arrays.library import blocks
 from ..movers.points import QuerySpace, as_queries, squared_norms
+from ..neighbors.frame import SAMPLE, ignore_overflow, scale_of
 from ..neighbors.knn import shares_of_votes, vote, votes_of
-from ..neighbors.search import SAMPLE, ignore_overflow, scale_of, search
+from ..neighbors.search import search
 
 WIDE = 30  # neighbours of the second vote, as many as a race tries at most
 QUERIES, OBJECTS = 512, 8192  # of one product

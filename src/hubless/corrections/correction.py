@@ -22,7 +22,8 @@ from ..arrays import Array, convert, namespace, to_numpy
 from ..arrays.inputs import check_choice, check_count, check_matrix, check_positive
 from ..arrays.library import blocks
 from ..movers.points import ROWS, squared_norms
-from ..neighbors.search import ignore_overflow, search
+from ..neighbors.frame import ignore_overflow
+from ..neighbors.search import search
 from .directions import QueryDirections, find_directions, floor_under, with_column, write
 from .formulas import similarities
 

@@ -8,7 +8,7 @@ import array_api_compat as compat
 from ..arrays import namespace
 from ..arrays.inputs import check_choice, check_count, check_positive
 from ..moments import scatter
-from ..neighbors.ranking import squared_distances
+from ..neighbors.differences import squared_distances
 from ..targets import first_targets, pairs
 from .log_odds import MAX_ITER, LogisticProblem, LogOdds
 from .mover import Mover

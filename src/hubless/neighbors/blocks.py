@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import float_type
-from .ranking import drop_self, squared_distances
+from .differences import squared_distances
+from .ranking import drop_self
 from .search import search
 
 
@@ -21,14 +22,16 @@ class Nearest(NamedTuple):
     codes: np.ndarray | None = None  # (m, k), their classes
 
 
-def nearest_in_block(queries: Any, objects: Any, codes: Any, first: int, k: int) -> Nearest:
+def nearest_in_block(
+    queries: Any, objects: Any, codes: Any, first: int, k: int, precision: str | None = None
+) -> Nearest:
     """Find the k nearest of one block of objects, whose first has the number `first`."""
     queries, objects = _finite(queries, "queries"), _finite(objects, "objects")
     width = min(k, len(objects))
     if not width or not len(queries):
         none = np.full((len(queries), k), -1, dtype=np.int64)
         return Nearest(np.full(none.shape, np.inf), none, None if codes is None else none)
-    indices = search(queries, objects, width, return_distance=False)
+    indices = search(queries, objects, width, return_distance=False, precision=precision)
     query = np.repeat(np.arange(len(queries)), width)
     squared = squared_distances(queries, objects, query, indices.reshape(-1)).reshape(indices.shape)
     empty = ((0, 0), (0, k - width))

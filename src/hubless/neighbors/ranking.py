@@ -4,20 +4,27 @@ A value is a squared distance up to a constant of its row, as a matrix product g
 Here the cells whose order rounding leaves open are found, and settled by differences in float64.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
-import numpy as np
 
-from ..arrays import Array, is_on_cpu, namespace, pick_blocks, put, take_rows, tally, true_positions
-from ..arrays.library import blocks
+from ..arrays import (
+    Array,
+    is_on_cpu,
+    kth_smallest,
+    pick_blocks,
+    put,
+    take_rows,
+    tally,
+    true_positions,
+)
 
+CROWDED = 8  # times the mean number of cells of a row: more are ranked apart, if needed
+WIDE = 2  # times k cells are worth a look before they are sorted
 BLOCK = 32  # columns that share one minimum
 MAX_CANDIDATES = 1 << 20  # (query, object) candidates held at once, by each thread
 DEVICE_CANDIDATES = 1 << 24  # the same on an accelerator
-PAIR_NUMBERS = 1 << 17  # numbers gathered at once for direct differences: they should fit into the cache
-DEVICE_PAIR_NUMBERS = 1 << 27  # the same on an accelerator, where many small steps are slow
 
 
 class Minima(NamedTuple):
@@ -64,6 +71,13 @@ class Cells(NamedTuple):
         return Cells(take_rows(row, order), take_rows(column, order), take_rows(value, order))
 
 
+class Candidates(NamedTuple):
+    """The cells that may be among the k smallest of their row, or more."""
+
+    cells: Cells
+    error: Array  # how far the value of each cell may be from the truth
+
+
 # `~(a > b)` keeps values that overflowed
 def cells_within(xp: Any, value: Array, minima: Minima, limit: Array) -> Cells:
     """Find the cells whose value is not above the limit of their row; only in blocks that have such cells."""
@@ -105,29 +119,82 @@ def rank(
     sizes = tally(cells.row, m)
     widest = int(xp.max(sizes))
     width = max(widest, k)
-    if m > 1 and (too_many(cells, cells.row.shape[0]) or too_many(cells, m * width // 4)):
+    if m > 1 and too_many(cells, cells.row.shape[0]):
         return None
+    if m > 1 and too_many(cells, m * width // 4):  # a few rows may have very many
+        is_wide = sizes > CROWDED * max(k, cells.row.shape[0] // m)
+        n_wide = int(xp.sum(xp.astype(is_wide, xp.int64)))
+        return _rank_apart(xp, cells, is_wide, k, error, direct) if 0 < n_wide < m else None
     if widest == 0:
         return xp.full((m, k), -1, dtype=xp.int64, device=compat.device(sizes))
+    if widest > WIDE * k:
+        cells, error = _nearest_cells(xp, cells, error, _Padding.of(xp, sizes, widest), k)
+        sizes = tally(cells.row, m)
+        width = max(int(xp.max(sizes)), k)
     # the cells of each row in order of value; the rest of a row is filled with columns −1 at infinity
-    step = xp.arange(width, dtype=xp.int64, device=compat.device(sizes))
-    starts = xp.cumulative_sum(sizes, include_initial=True)[:-1]
-    is_cell = step[None, :] < sizes[:, None]
-    flat = xp.reshape(xp.where(is_cell, starts[:, None] + step[None, :], 0), (-1,))
-    value = xp.reshape(take_rows(xp.astype(cells.value, xp.float64), flat), (m, width))
-    value = xp.where(is_cell, value, xp.inf)
+    padding = _Padding.of(xp, sizes, width)
+    value = padding.spread(xp, xp.astype(cells.value, xp.float64), xp.inf)
     value = xp.where(xp.isnan(value), xp.inf, value)
     order = xp.argsort(value, axis=1, stable=True)
     value = xp.take_along_axis(value, order, axis=1)
-    column = xp.where(is_cell, xp.reshape(take_rows(cells.column, flat), (m, width)), -1)
-    column = xp.take_along_axis(column, order, axis=1)
+    column = xp.take_along_axis(padding.spread(xp, cells.column, -1), order, axis=1)
     # one error for all cells of a row: if each cell had its error, comparing adjacent places would not be
     # enough to find all that may be in the wrong order
-    error = xp.max(xp.where(is_cell, xp.reshape(take_rows(error, flat), (m, width)), 0.0), axis=1)
-    close = _find_close(xp, value, error, k) & is_cell[:, 1:]
+    error = xp.max(padding.spread(xp, error, 0.0), axis=1)
+    close = _find_close(xp, value, error, k) & padding.is_cell[:, 1:]
     if bool(xp.any(close)):
         column = _settle(xp, column, close, direct)
     return column[:, :k]
+
+
+def _rank_apart(
+    xp: Any, cells: Cells, is_wide: Array, k: int, error: Array, direct: Callable[[Array, Array], Array]
+) -> Array | None:
+    """Do as `rank` does, for rows with very many cells apart from all others."""
+    results, numbers = [], []
+    for chosen in (~is_wide, is_wide):
+        (rows,) = xp.nonzero(chosen)
+        place = xp.cumulative_sum(xp.astype(chosen, xp.int64)) - 1  # of each row among the chosen
+        kept = take_rows(chosen, cells.row)
+        part = cells.where(kept)
+        part = part._replace(row=take_rows(place, part.row))
+
+        def direct_of_rows(row: Array, column: Array, rows: Array = rows) -> Array:
+            return direct(take_rows(rows, row), column)
+
+        columns = rank(xp, part, rows.shape[0], k, error[kept], direct_of_rows)
+        if columns is None:
+            return None
+        results.append(columns)
+        numbers.append(rows)
+    return take_rows(xp.concat(results), xp.argsort(xp.concat(numbers)))
+
+
+class _Padding(NamedTuple):
+    """Where the cells of each row go, in rows of one width."""
+
+    is_cell: Array  # (m, width)
+    source: Array  # (m · width,), the cell of each place, or any
+
+    @staticmethod
+    def of(xp: Any, sizes: Array, width: int) -> "_Padding":
+        step = xp.arange(width, dtype=xp.int64, device=compat.device(sizes))
+        starts = xp.cumulative_sum(sizes, include_initial=True)[:-1]
+        is_cell = step[None, :] < sizes[:, None]
+        return _Padding(is_cell, xp.reshape(xp.where(is_cell, starts[:, None] + step[None, :], 0), (-1,)))
+
+    def spread(self, xp: Any, numbers: Array, rest: float) -> Array:
+        """Return the number of each cell at its place, and `rest` where there is no cell."""
+        return xp.where(self.is_cell, xp.reshape(take_rows(numbers, self.source), self.is_cell.shape), rest)
+
+
+# Of k cells the true values are at most t, the k-th smallest of value + error, so a neighbour's is, too.
+def _nearest_cells(xp: Any, cells: Cells, error: Array, padding: _Padding, k: int) -> tuple[Cells, Array]:
+    """Leave out the cells that cannot be among the k smallest of their row; return the others, and errors."""
+    value = xp.astype(cells.value, xp.float64)
+    limit = kth_smallest(padding.spread(xp, value + error, xp.inf), k)
+    kept = ~(value - error > take_rows(limit, cells.row))
+    return cells.where(kept), error[kept]
 
 
 def _find_close(xp: Any, value: Array, error: Array, k: int) -> Array:
@@ -154,61 +221,6 @@ def _settle(xp: Any, column: Array, close: Array, direct: Callable[[Array, Array
     for key in (direct(places // width, candidates), run):
         order = take_rows(order, xp.argsort(take_rows(key, order), stable=True))
     return xp.reshape(put(flat, places, take_rows(candidates, order)), (m, width))
-
-
-# Σ (x − z)², times scale²
-def squared_distances(queries: Array, objects: Array, row: Array, column: Array, scale: float = 1.0) -> Array:
-    """Return the squared distance of each pair (queries[row], objects[column]) in float64."""
-    xp = namespace(queries, objects)
-    at_once = PAIR_NUMBERS if is_on_cpu(row) else DEVICE_PAIR_NUMBERS
-    parts = blocks(row.shape[0], max(1, at_once // queries.shape[1]))
-    if compat.is_numpy_namespace(xp):
-        return _squared_distances_in_place(queries, objects, row, column, scale, parts)
-    squared = []
-    for part in parts:
-        x, z = take_rows(queries, row[part]), take_rows(objects, column[part])
-        difference = (xp.astype(x, xp.float64) - xp.astype(z, xp.float64)) * scale
-        squared.append(_row_sums(difference * difference))
-    return xp.concat(squared)
-
-
-# Every block takes the memory of the first. Where freed memory goes back to the system at once, as it does in
-# workers of Dask, new arrays for each block cost several times the work itself.
-def _squared_distances_in_place(
-    queries: np.ndarray,
-    objects: np.ndarray,
-    row: np.ndarray,
-    column: np.ndarray,
-    scale: float,
-    parts: Iterable[slice],
-) -> np.ndarray:
-    squared, parts = np.empty(len(row)), list(parts)
-    shape = (max((part.stop - part.start for part in parts), default=0), queries.shape[1])
-    x, z, terms = np.empty(shape, queries.dtype), np.empty(shape, objects.dtype), np.empty(shape)
-    for part in parts:
-        here = slice(part.stop - part.start)
-        np.take(queries, row[part], axis=0, out=x[here], mode="clip")  # the default mode copies once more
-        np.take(objects, column[part], axis=0, out=z[here], mode="clip")
-        difference = np.subtract(x[here], z[here], out=terms[here], dtype=np.float64)
-        difference *= scale
-        difference *= difference
-        squared[part] = _row_sums(difference)
-    return squared
-
-
-def _row_sums(terms: Array) -> Array:
-    """Sum each row by halves, an order that every array library keeps, so that all see the same ties.
-
-    `terms` is overwritten.
-    """
-    width = terms.shape[1]
-    while width > 1:
-        half = width // 2
-        terms[:, :half] += terms[:, half : 2 * half]
-        if width % 2:
-            terms[:, half] = terms[:, width - 1]
-        width -= half
-    return terms[:, 0]
 
 
 def drop_self(xp: Any, values: Array, numbers: Array, itself: Array) -> Array:

@@ -4,17 +4,21 @@ Groups of similar size are stacked, so that thousands of tiny ones cost a few pr
 too large to be compared with itself at once goes through `search`, block by block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import numpy as np
 
-from ..arrays import Array, convert, is_on_cpu, kth_smallest, namespace, rows, subset, take_rows, to_numpy
+from ..arrays import Array, convert, is_on_cpu, namespace, rows, subset, take_rows, to_numpy
 from ..arrays.devices import device_numbers
-from ..arrays.products import map_items, minus_gram
-from .ranking import Minima, cells_within, rank, squared_distances, too_many
-from .search import SAMPLE, Frame, ignore_overflow, scale_of, search, squared_lengths
+from ..arrays.products import map_items
+from .differences import squared_distances
+from .frame import SAMPLE, Frame, ignore_overflow, scale_of
+from .precision import groups_use_bfloat16
+from .ranking import Candidates, rank
+from .search import search
+from .stack import Stack, bfloat16_candidates, full_candidates
 
 CELLS = 1 << 22  # values of one stack: groups × (size of the largest)²
 NUMBERS = 1 << 20  # coordinates of one stack
@@ -46,9 +50,11 @@ def nearest_within(X: Array, order: Array, sizes: np.ndarray, k: int) -> Array:
     limits = (CELLS, NUMBERS) if on_cpu else (device_numbers(order) // 2, device_numbers(order))
     stacks = list(_stacks(sizes, X.shape[1], limits, 1.0 if on_cpu else SIMILAR))
     fits = [len(stack) > 1 or sizes[stack[0]] ** 2 <= limits[0] for stack in stacks]
+    short = groups_use_bfloat16(X, sizes, k)
 
     def search_stack(stack: np.ndarray) -> tuple[Array, Array]:
-        return _search_stack(xp, X, order, starts[stack], sizes[stack], k, frame)
+        first = bfloat16_candidates if short[stack].any() else full_candidates
+        return _search_stack(xp, X, order, starts[stack], sizes[stack], k, frame, first)
 
     # A large group is worth all threads; stacks run at the same time, one thread each.
     small = [stack for stack, fit in zip(stacks, fits, strict=True) if fit]
@@ -75,10 +81,15 @@ def _stacks(sizes: np.ndarray, d: int, limits: tuple[int, int], like: float) -> 
         start += similar
 
 
-# Inside a group, ½‖z − s‖² − (x − s)ᵀ(z − s) orders objects as ‖x − z‖² does; s is the mean of the group.
-# Selection and rounding are those of `search`, with half its values.
 def _search_stack(
-    xp: Any, X: Array, order: Array, starts: np.ndarray, sizes: np.ndarray, k: int, frame: Frame
+    xp: Any,
+    X: Array,
+    order: Array,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+    k: int,
+    frame: Frame,
+    first: Callable[..., Candidates | None],
 ) -> tuple[Array, Array]:
     """Return the members of the groups of a stack and their neighbours; shapes (members,), (members, k)."""
     size = int(sizes.max())
@@ -87,65 +98,42 @@ def _search_stack(
     places = starts[:, None] + np.minimum(np.arange(size), sizes[:, None] - 1)
     is_member = convert(np.arange(size) < sizes[:, None], order)  # (groups, size)
     members = take_rows(order, convert(np.reshape(places, (-1,)), order))
-    stacked = xp.reshape(take_rows(X, members), (len(sizes), size, X.shape[1]))
+    stack = Stack(X, members, is_member, bool(sizes.min() < size))
     with ignore_overflow():
-        frame = frame._replace(shift=xp.mean(stacked, axis=1, keepdims=True))
-        index = _nearest_rows(xp, X, frame.shifted(stacked), is_member, members, k, frame)
+        index = _nearest_rows(xp, stack, k, frame._replace(shift=stack.centres(xp)), first)
+    if index is None and first is bfloat16_candidates:  # it cannot tell these points apart
+        return _search_stack(xp, X, order, starts, sizes, k, frame, full_candidates)
     if index is None and len(sizes) == 1:
         return _search_group(xp, X, order, int(starts[0]), int(sizes[0]), k)
     if index is None:  # too many equal distances to hold at once: fewer groups at a time
         half = len(sizes) // 2
         parts = (slice(half), slice(half, None))
-        results = [_search_stack(xp, X, order, starts[part], sizes[part], k, frame) for part in parts]
+        results = [_search_stack(xp, X, order, starts[part], sizes[part], k, frame, first) for part in parts]
         members, index = (xp.concat(pair) for pair in zip(*results, strict=True))
         return members, index
     kept = xp.reshape(is_member, (-1,))
-    return (members, index) if sizes.min() == size else (members[kept], index[kept])
+    return (members[kept], index[kept]) if stack.is_padded else (members, index)
 
 
 def _nearest_rows(
-    xp: Any, X: Array, stack: Array, is_member: Array, members: Array, k: int, frame: Frame
+    xp: Any, stack: Stack, k: int, frame: Frame, first: Callable[..., Candidates | None]
 ) -> Array | None:
-    """Return the neighbours of each row of a stack, as row numbers of X; None for too many equal distances.
-
-    `stack` holds the objects in their frame, of shape (groups, size, d).
-    """
-    groups, size, d = stack.shape
-    m = groups * size
-    norms = squared_lengths(stack)  # (groups, size)
-    value = minus_gram(stack, xp.where(is_member, norms / 2, xp.inf))  # (groups, size, size)
-    flat = xp.reshape(value, (groups, size * size))
-    flat[:, :: size + 1] = xp.inf  # no object is a neighbour of itself
-    value = xp.reshape(flat, (m, size))
-    length = xp.sqrt(xp.astype(xp.reshape(norms, (m,)), xp.float64))
-    bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(value))
-    minima = Minima.of(xp, value, k)
-    if minima.values.shape[1] >= k:
-        bound = xp.astype(kth_smallest(minima.values, k), xp.float64)
-    reach = length + xp.sqrt(xp.clip(2 * bound + length**2, min=0.0))
-    error = frame.error(d, length, xp.minimum(reach, xp.max(length))) / 2
-    limit = xp.where(xp.reshape(is_member, (m,)), bound + 2 * error, -xp.inf)
-    cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
-    if too_many(cells, cells.row.shape[0]):
+    """Return the neighbours of each row of a stack, as rows of X; None for too many equal distances."""
+    m = stack.members.shape[0]
+    found = first(xp, stack, k, frame)
+    if found is None:
         return None
 
-    def place(row: Array, column: Array) -> Array:
-        return row - row % size + column  # row of the stack: a group begins at every multiple of its size
-
     def direct(row: Array, column: Array) -> Array:
-        other = take_rows(members, place(row, column))
-        return squared_distances(X, X, take_rows(members, row), other, frame.scale)
+        own, other = take_rows(stack.members, row), take_rows(stack.members, stack.place(row, column))
+        return squared_distances(stack.X, stack.X, own, other, frame.scale)
 
-    other = place(cells.row, cells.column)
-    kept = take_rows(xp.reshape(is_member, (m,)), other) & (other != cells.row)
-    cells, other = cells.where(kept), other[kept]
-    error = frame.error(d, take_rows(length, cells.row), take_rows(length, other)) / 2
-    column = rank(xp, cells, m, k, error, direct)
+    column = rank(xp, found.cells, m, k, found.error, direct)
     if column is None:
         return None
     row = xp.arange(m, dtype=xp.int64, device=compat.device(column))
-    near = xp.clip(place(row[:, None], column), min=0)
-    index = xp.reshape(take_rows(members, xp.reshape(near, (-1,))), (m, k))
+    near = xp.clip(stack.place(row[:, None], column), min=0)
+    index = xp.reshape(take_rows(stack.members, xp.reshape(near, (-1,))), (m, k))
     return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
 
 

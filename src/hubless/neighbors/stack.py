@@ -1,0 +1,101 @@
+"""The first pass inside groups: all pairs of each group of a stack, in bfloat16 or in the input's precision.
+
+Both return the cells that may be neighbours; a cell is a row of the stack and a column of its group.
+"""
+
+from typing import Any, NamedTuple
+
+import array_api_compat as compat
+
+from ..arrays import Array, kth_smallest, take_rows
+from ..arrays.bfloat16 import HIGHEST, distance_codes, leave_out, round_points
+from ..arrays.products import minus_gram
+from .bfloat16_pass import FEW, WORTH, Rounding
+from .differences import close_distances
+from .frame import Frame, squared_lengths
+from .ranking import Candidates, Cells, Minima, cells_within, too_many
+
+GROUP_SAMPLE = 64  # objects of a group whose mean is its origin, at most twice as many
+
+
+class Stack(NamedTuple):
+    """Groups of objects, of similar size."""
+
+    X: Array  # (n, d), all objects
+    members: Array  # (groups · size,), their row numbers, group by group
+    is_member: Array  # (groups, size), False where a shorter group repeats its last object
+    is_padded: bool  # whether any is False
+
+    def place(self, row: Array, column: Array) -> Array:
+        """Return the rows of the stack that cells compare with; groups begin at multiples of their size."""
+        return row - row % self.is_member.shape[1] + column
+
+    def centres(self, xp: Any) -> Array:
+        """Return the mean of a sample of each group, or of all of it; shape (groups, 1, d)."""
+        groups, size = self.is_member.shape
+        places = xp.reshape(self.members, (groups, size))[:, :: max(1, size // GROUP_SAMPLE)]
+        sample = take_rows(self.X, xp.reshape(places, (-1,)))
+        return xp.mean(xp.reshape(sample, (groups, -1, self.X.shape[1])), axis=1, keepdims=True)
+
+    def without_self(self, xp: Any, cells: Cells) -> tuple[Cells, Array]:
+        """Leave out objects that are no members, and each object as its own neighbour; also return places."""
+        other = self.place(cells.row, cells.column)
+        kept = take_rows(xp.reshape(self.is_member, (-1,)), other) & (other != cells.row)
+        return cells.where(kept), other[kept]
+
+
+# Inside a group, ½‖z − s‖² − (x − s)ᵀ(z − s) orders objects as ‖x − z‖² does; s is about the mean of the
+# group. Selection and rounding are those of `full_pass`, with half its values.
+def full_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates | None:
+    """Compare all pairs of each group in the precision of X; None if too many may be near."""
+    (groups, size), d = stack.is_member.shape, stack.X.shape[1]
+    m = groups * size
+    points = frame.shifted(xp.reshape(take_rows(stack.X, stack.members), (groups, size, d)))
+    norms = squared_lengths(points)  # (groups, size)
+    value = minus_gram(points, xp.where(stack.is_member, norms / 2, xp.inf))  # (groups, size, size)
+    flat = xp.reshape(value, (groups, size * size))
+    flat[:, :: size + 1] = xp.inf  # no object is a neighbour of itself
+    value = xp.reshape(flat, (m, size))
+    length = xp.sqrt(xp.astype(xp.reshape(norms, (m,)), xp.float64))
+    bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(value))
+    minima = Minima.of(xp, value, k)
+    if minima.values.shape[1] >= k:
+        bound = xp.astype(kth_smallest(minima.values, k), xp.float64)
+    reach = length + xp.sqrt(xp.clip(2 * bound + length**2, min=0.0))
+    error = frame.error(d, length, xp.minimum(reach, xp.max(length))) / 2
+    limit = xp.where(xp.reshape(stack.is_member, (m,)), bound + 2 * error, -xp.inf)
+    cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
+    if too_many(cells, cells.row.shape[0]):
+        return None
+    cells, other = stack.without_self(xp, cells)
+    return Candidates(cells, frame.error(d, take_rows(length, cells.row), take_rows(length, other)) / 2)
+
+
+def bfloat16_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates | None:
+    """Compare all pairs of each group in bfloat16, as `bfloat16_pass` does; None if too many may be near."""
+    (groups, size), d = stack.is_member.shape, stack.X.shape[1]
+    m = groups * size
+    rounded = round_points(stack.X, frame.shift, frame.scale, stack.members, left=True, right=True)
+    if stack.is_padded:
+        leave_out(rounded.right, d, stack.is_member)
+    code = distance_codes(rounded.left, rounded.right, stack.X)  # (groups, size, size)
+    flat = xp.reshape(code, (groups, size * size))
+    flat[:, :: size + 1] = HIGHEST  # no object is a neighbour of itself
+    code = xp.reshape(flat, (m, size))
+    squared, moved = (xp.reshape(part, (m,)) for part in (rounded.squared, rounded.residual))
+    minima = Minima.of(xp, code, k)
+    limit = xp.full((m,), HIGHEST, dtype=xp.int16, device=compat.device(code))
+    if minima.values.shape[1] >= k:
+        best = kth_smallest(minima.values, k)
+        rounding = Rounding.of(xp, squared, moved, d)
+        constant = xp.astype(squared, xp.float64)
+        limit = rounding.limit(xp, best, constant, xp.sqrt(constant), xp.astype(moved, xp.float64))
+    if stack.is_padded:
+        limit = xp.where(xp.reshape(stack.is_member, (m,)), limit, xp.full_like(limit, -1))
+    cells = cells_within(xp, code, minima, limit)
+    if cells.row.shape[0] > m * max(FEW, size // WORTH) or too_many(cells, cells.row.shape[0]):
+        return None
+    cells, other = stack.without_self(xp, cells)
+    row, column = take_rows(stack.members, cells.row), take_rows(stack.members, other)
+    close = close_distances(xp, stack.X, stack.X, Cells(row, column, cells.value), frame.scale)
+    return Candidates(cells._replace(value=close.cells.value), close.error)
