@@ -127,6 +127,18 @@ def test_moved_copies_of_another_width(run, address, folder, data, tmp_path, mon
     assert run("status", folder)["dimension"] == 13
 
 
+def test_parts_are_written_as_they_were(run, address, folder, data, tmp_path):
+    X, y = data
+    pq.write_table(table_of(X[:ROWS], y[:ROWS]), folder / "0.parquet", compression="zstd", row_group_size=40)
+    save(Repair(MoveLabeled(1.0).fit(X, y)), tmp_path / "model")
+    run("apply", tmp_path / "model", folder, "-o", "moved", "--dask", address)
+    for name, codec, rows in (("0.parquet", "ZSTD", [40, 40, 40, 30]), ("1.parquet", "SNAPPY", [ROWS])):
+        metadata = pq.read_metadata(tmp_path / "moved" / name)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        assert [group.num_rows for group in groups] == rows
+        assert {group.column(0).compression for group in groups} == {codec}
+
+
 @pytest.mark.parametrize("column", [False, True])
 def test_moved_copies_with_a_correction(run, address, folder, data, tmp_path, monkeypatch, column):
     X, _ = data
@@ -184,11 +196,12 @@ def test_a_part_of_another_space(run, refused, address, folder, data, tmp_path, 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_to_learn_from(refused, address, data, tmp_path, way):
-    np.save(tmp_path / "X.npy", data[0][:0])
-    np.save(tmp_path / "y.npy", data[1][:0])
     how = ["--dask", address] if way == "dask" else WAYS[way]
     options = [tmp_path / "X.npy", "--items", tmp_path / "y.npy", *RIDGE, *how, "-o", tmp_path / "m"]
-    assert "there is no object with a label to learn from" in refused("fit", *options)
+    for n, words in ((0, "X.npy is empty"), (20, "there is no object with a label to learn from")):
+        np.save(tmp_path / "X.npy", data[0][:n])
+        np.save(tmp_path / "y.npy", np.full(n, ""))
+        assert words in refused("fit", *options)
 
 
 @pytest.mark.slow
@@ -235,6 +248,28 @@ def database(data, tmp_path):
 def model(run, folder, tmp_path):
     run("fit", folder, *RIDGE, "-o", tmp_path / "model")
     return tmp_path / "model"
+
+
+@pytest.mark.parametrize("kind", ["parts", "npy"])
+def test_workers_count_what_they_do_not_move(run, address, data, tmp_path, kind):
+    """As one process does: rows with NaN or infinite numbers."""
+    X, y = data
+    X = X.copy()
+    X[0], X[200, 1], X[400, 2] = np.nan, np.nan, np.inf
+    source, end = tmp_path / "v.npy", ".npy"
+    if kind == "npy":
+        np.save(source, X)
+    else:
+        source, end = tmp_path / "hurt", ""
+        source.mkdir()
+        for i, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
+            pq.write_table(table_of(X[rows], y[rows]), source / f"{i}.parquet")
+    save(Repair(MoveLabeled().fit(*data), "l2"), tmp_path / "m")
+    verb = ["apply", tmp_path / "m", source, "--metric", "l2"]
+    made = run(*verb, "-o", f"moved{end}", "--dask", address)
+    assert made["unmoved"] == {"no vector": 2, "infinite": 1, "zero": 0, "unknown class": 0}
+    assert made["notes"] == run(*verb, "-o", f"other{end}")["notes"]
+    assert run(*verb, "-o", f"moved{end}", "--dask", address)["unmoved"] is None  # nothing was read
 
 
 @pytest.mark.services

@@ -131,9 +131,9 @@ def with_dooms(setattr, dooms):
 # --- workers -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def replaced(cluster):
-    """Other workers take the place of those that died."""
+@contextmanager
+def replacing(cluster):
+    """Let other workers take the place of those that die."""
     stop = threading.Event()
 
     def watch():
@@ -144,9 +144,17 @@ def replaced(cluster):
 
     thread = threading.Thread(target=watch)
     thread.start()
-    yield
-    stop.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture
+def replaced(cluster):
+    with replacing(cluster):
+        yield
 
 
 def test_workers_killed_while_they_learn(cluster, replaced, data, tmp_path, monkeypatch):
@@ -155,8 +163,8 @@ def test_workers_killed_while_they_learn(cluster, replaced, data, tmp_path, monk
     deadly = sorted(rng.choice(STEPS, 10, replace=False).tolist())
     with client_of(cluster):
         want = fit(data)
-        # where sources are drawn, there may be as few as three blocks
-        dooms = {step: Doom(tmp_path / f"step {step}", {int(rng.integers(0, 6)): None}) for step in deadly}
+        # where sources are drawn, there may be as few as two blocks
+        dooms = {step: Doom(tmp_path / f"step {step}", {int(rng.integers(0, 4)): None}) for step in deadly}
         steps = with_dooms(monkeypatch.setattr, dooms)
         np.testing.assert_array_equal(fit(data), want)
         assert next(steps) == STEPS
@@ -212,7 +220,7 @@ def test_workers_killed_while_they_move(cluster, replaced, data, tmp_path, monke
     model = by_class if kind == "parts" else Repair(MoveLabeled().fit(*data), "l2")
     dooms, write_moved = [], files.write_moved
     monkeypatch.setattr(
-        "hubless.repair.apply.write_moved",
+        "hubless.repair.build_copy.write_moved",
         lambda model, *rest: write_moved(DeadlyModel(model, dooms[-1]), *rest),
     )
     monkeypatch.setattr("hubless.repair.apply.compare_recall", lambda *_: [])

@@ -13,7 +13,7 @@ import pytest
 
 from hubless import MoveLabeled, load, save
 from hubless.movers import Chain, LabelRidge, Shrink, Stay
-from hubless.outofcore import learn, pair_sums, sampling, sources
+from hubless.outofcore import learn, one_pass, pair_sums, sampling, sources
 from hubless.outofcore.fit import fit_large
 from hubless.outofcore.sampling import SampledPairs, sampled_rows
 from hubless.stores.files import arrow_files
@@ -48,7 +48,8 @@ def hold(monkeypatch, rows, group):
     room = 10**9 if group is None else 1
     monkeypatch.setattr(sources, "rows_and_room", lambda *_: (rows, room))
     if group is not None:
-        monkeypatch.setattr(pair_sums, "group_size", lambda *_: group)
+        for module in (pair_sums, learn, one_pass):
+            monkeypatch.setattr(module, "group_size", lambda *_: group)
         monkeypatch.setattr(learn, "_fit_in_memory", lambda *_: pytest.fail("learned in memory"))
 
 

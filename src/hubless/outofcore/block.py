@@ -63,7 +63,8 @@ def has_vector(block: Block) -> np.ndarray:
     """Return which rows have a vector, bool; BadPart where one has an invalid number."""
     X = block.X
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = X.sum(axis=1, dtype=np.float64)  # finite only if all terms are
+        # finite only if all terms are; a product, in which short floats may overflow: then each is looked at
+        sums = X @ np.ones(X.shape[1], X.dtype)
     if np.isfinite(sums).all():
         return np.ones(len(X), dtype=bool)
     lacks = np.isnan(X).all(axis=1) if block.may_lack else np.zeros(len(X), dtype=bool)

@@ -14,8 +14,8 @@ import numpy as np
 from ..arrays.inputs import check_squares
 from ..moments import Moments, moments_of_pairs
 from ..neighbors.blocks import Nearest
-from ..neighbors.ranking import squared_distances
-from ..neighbors.search import ignore_overflow
+from ..neighbors.differences import squared_distances
+from ..neighbors.frame import ignore_overflow
 from ..neighbors.within import nearest_of_class
 from .block import Block, Look, clean
 from .checkpoints import Checkpoint
@@ -59,8 +59,10 @@ class Rows(NamedTuple):
         return Rows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def all_rows(block: Block, number: int, work: Work) -> Rows:
+def all_rows(block: Block | Rows, number: int, work: Work) -> Rows:
     """Return all objects of a block; OSError where there are other ones than at the first look."""
+    if isinstance(block, Rows):  # from a copy
+        return block
     X, labels = clean(block, work.look)
     numbers = np.arange(work.starts[number], work.starts[number + 1])
     if len(X) != len(numbers):
@@ -68,7 +70,7 @@ def all_rows(block: Block, number: int, work: Work) -> Rows:
     return Rows(numbers, X.astype(work.dtype, copy=False), labels.codes(work.classes))
 
 
-def chosen_rows(block: Block, number: int, work: Work, numbers: np.ndarray) -> Rows:
+def chosen_rows(block: Block | Rows, number: int, work: Work, numbers: np.ndarray) -> Rows:
     """Return the objects of a block whose numbers are among these, which ascend."""
     rows, first = all_rows(block, number, work), work.starts[number]
     start, stop = np.searchsorted(numbers, work.starts[number : number + 2])
@@ -76,7 +78,7 @@ def chosen_rows(block: Block, number: int, work: Work, numbers: np.ndarray) -> R
     return Rows(rows.numbers[here], rows.X[here], rows.codes[here])
 
 
-def drawn_rows(block: Block, number: int, work: Work, draw: Draw) -> Drawn:
+def drawn_rows(block: Block | Rows, number: int, work: Work, draw: Draw) -> Drawn:
     """Return what is drawn of the objects of a block."""
     rows = all_rows(block, number, work)
     drawn = draw.draw_rows(int(work.starts[number]), rows.X, rows.codes, rows.codes)
@@ -87,7 +89,7 @@ def drawn_rows(block: Block, number: int, work: Work, draw: Draw) -> Drawn:
 
 
 def nearest_of_sources(
-    block: Block, number: int, work: Work, sources: Rows, k: int, checkpoint: Checkpoint | None
+    block: Block | Rows, number: int, work: Work, sources: Rows, k: int, checkpoint: Checkpoint | None
 ) -> Nearest:
     """Find the k nearest objects of a block of the class of each source, other than the source itself."""
     rows = all_rows(block, number, work)
@@ -144,7 +146,7 @@ class ClassSums(NamedTuple):
         return np.asarray(self.sums / sizes[:, None])
 
 
-def class_sums(block: Block, number: int, work: Work) -> ClassSums:
+def class_sums(block: Block | Rows, number: int, work: Work) -> ClassSums:
     """Return the sums of the classes in a block."""
     rows = all_rows(block, number, work)
     order = np.argsort(rows.codes, kind="stable")
@@ -178,7 +180,7 @@ class Centring(NamedTuple):
 
 
 def pair_moments(
-    block: Block, number: int, work: Work, sources: Rows, near: Nearest, centring: Centring
+    block: Block | Rows, number: int, work: Work, sources: Rows, near: Nearest, centring: Centring
 ) -> Moments:
     """Return the moments of the pairs whose target is in a block, of which there is at least one."""
     rows, (first, last) = all_rows(block, number, work), work.starts[number : number + 2]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..support.cache import load_arrays, save_arrays
+from ..support.outputs import check_output, real_path
 from ..support.version import __version__
 
 PREFIX = "hubless-"  # of all files, as the folder may hold other files of the user
@@ -53,6 +54,16 @@ def digest_of(*values: Any) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def scratch_folder(scratch: Any) -> Path | None:
+    """Return the folder for results of blocks; OSError where nothing can be written there."""
+    if scratch is None:
+        return None
+    folder = real_path(scratch)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"scratch must be a folder; {folder} is a file. Give a new folder.")
+    return check_output(Checkpoint(folder, "").file("")).parent
 
 
 def clear(folder: Path) -> None:

@@ -10,14 +10,16 @@ import scipy.sparse
 
 from ..arrays.devices import is_on_engine
 from ..movers import Mover
+from ..stores.checks import check_outside
 from ..stores.opening import open_store
 from ..stores.store import Store
+from .checkpoints import scratch_folder
 from .dask.dask_objects import objects_of_arrays
 from .learn import Plan, column_names, fit
 from .memory import budget
 from .objects import Objects
 from .sampling import check_max_pairs
-from .sources import ArrayObjects, StoreObjects, check_scratch
+from .sources import ArrayObjects, StoreObjects
 
 
 def fit_large(
@@ -34,8 +36,9 @@ def fit_large(
 ) -> Any:
     """Fit a mover to labeled objects that need not fit in memory.
 
-    They are read block by block, several times, and are not copied to disk. The mover is the one that a fit
-    in memory would give, up to rounding, unless pairs are sampled.
+    They are read block by block, twice at most; a temporary copy is written to disk where the sources of
+    pairs do not fit in memory together. The mover is the one that a fit in memory would give, up to
+    rounding, unless pairs are sampled.
 
     Parameters
     ----------
@@ -95,20 +98,10 @@ def _objects(X: Any, y: Any, memory: int, scratch: Path | None, options: dict[st
         if not isinstance(y, str):
             raise ValueError(f"y must be the name of the column of labels of {X.name}; got {y!r}.")
         if scratch is not None:
-            check_scratch(X, scratch)
+            check_outside(X, scratch)
         return StoreObjects(X, y, memory, **options)
     X = X if hasattr(X, "dtype") or scipy.sparse.issparse(X) else np.asarray(X)
     return ArrayObjects(X, y, memory, **options)
-
-
-def scratch_folder(scratch: Any) -> Path | None:
-    """Return the folder for results of blocks."""
-    if scratch is None:
-        return None
-    folder = Path(scratch).absolute()
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"scratch must be a folder; {folder} is a file.")
-    return folder
 
 
 def check_seed(seed: Any) -> int:

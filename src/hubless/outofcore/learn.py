@@ -8,8 +8,14 @@
 Moments add up, and so do the sums of classes. Objects that fit in the memory of one process together are
 learned from there. `pair_sums` has the last three steps, `block_steps` what is done with one block, and
 `objects` who does it.
+
+Where this process reads the objects itself, it reads them twice at most: a look keeps the rows that may be
+sources (`kept`), and the search holds the vectors of their targets (`one_pass`). Sources in several groups
+are compared with a copy on disk (`copy`), which the second read writes.
 """
 
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +27,11 @@ from ..moments import SUMS, Moments
 from ..movers import Mover
 from ..movers.mover import Needs, Totals
 from .block_steps import ClassSums, Rows, Work, all_rows, class_sums, drawn_rows
-from .objects import Objects, changed
-from .pair_sums import PairSummation, bytes_of_source
+from .copy import CopiedObjects
+from .kept import KeptRows
+from .objects import LocalObjects, Objects, changed
+from .one_pass import OnePass, kept_sources
+from .pair_sums import PairSummation, bytes_of_source, group_size
 from .sampling import Draw, Drawn, n_sources, warn_sampled
 from .survey import Survey, survey
 
@@ -38,7 +47,18 @@ class Plan(NamedTuple):
 def fit(mover: Mover, objects: Objects, plan: Plan, feature_names: Any = None) -> None:
     """Fit a mover to objects in blocks, as a fit to all of them in memory would."""
     mover._needs()  # raises for movers that cannot learn in parts, before anything is read
-    fit_seen(mover, objects, survey(objects), plan, feature_names)
+    fit_seen(mover, objects, look(objects, plan.seed), plan, feature_names)
+
+
+def look(objects: Objects, seed: int, *, n: int = 0, per_class: bool = False) -> Survey:
+    """Look at all objects, and keep rows that may be drawn with this seed where this process reads them.
+
+    With `per_class`, those that `with_sample` may draw are kept too; there should be n objects then.
+    """
+    if not isinstance(objects, LocalObjects):
+        return survey(objects)
+    capacity = group_size(objects.room, objects.look.n_columns, objects.itemsize, 1)
+    return survey(objects, KeptRows(capacity, seed, n // 1000, per_class=per_class))
 
 
 def fit_seen(mover: Mover, objects: Objects, seen: Survey, plan: Plan, feature_names: Any = None) -> None:
@@ -82,6 +102,9 @@ def column_names(X: Any) -> list[str] | None:
 def with_sample(objects: Objects, seen: Survey, most: int, seed: int, use: Any) -> Any:
     """Return use(Drawn) of about `most` objects at random, which one process draws and uses."""
     work, draw = Work.of(objects.name, objects.look, seen), Draw.of(seen.sizes, most, seed)
+    kept = None if seen.kept is None else seen.kept.draw(draw, work.classes)
+    if kept is not None:
+        return use(kept._replace(X=kept.X.astype(work.dtype), every=kept.every.astype(work.dtype)))
     sample = objects.map(drawn_rows, Drawn.join, work, draw, wanted=seen.filled, title="sample")
     return objects.take(objects.call(use, sample))
 
@@ -89,6 +112,11 @@ def with_sample(objects: Objects, seen: Survey, most: int, seed: int, use: Any) 
 def _with_all(objects: Objects, seen: Survey, use: Any) -> Any:
     """Return use(Rows, classes) of all objects, for which one process has room."""
     work = Work.of(objects.name, objects.look, seen)
+    kept = None if seen.kept is None else seen.kept.rows(np.arange(seen.n), work.classes)
+    if kept is not None:
+        return use(Rows(np.arange(seen.n), kept[0].astype(work.dtype, copy=False), kept[1]), work.classes)
+    if seen.kept is not None:
+        seen.kept.clear()
     rows = objects.map(all_rows, Rows.join, work, wanted=seen.filled, title="read")
     return objects.take(objects.call(use, rows, work.classes))
 
@@ -104,15 +132,19 @@ def _fit_in_memory(mover: Mover, rows: Rows, classes: np.ndarray) -> dict[str, A
 def sum_up(objects: Objects, seen: Survey, needs: Needs, n_sources: int, plan: Plan) -> Totals:
     """Return the sums over objects that a mover learns from; `n_sources` of the objects are sources."""
     work = Work.of(objects.name, objects.look, seen)
-    means = moments = None
     if needs.class_means:
         objects.check_means(len(work.classes))
-        sums = objects.map(class_sums, ClassSums.join, work, wanted=seen.filled, title="means")
-        means = objects.call(ClassSums.means, sums, seen.sizes)
-    if needs.n_targets:
-        within = means if needs.within_classes else None
-        pairs = PairSummation(objects, seen, work, needs.n_targets, within, plan.checkpoints, needs.centred)
-        moments = pairs.moments(n_sources, plan.seed)
+    pairs = PairSummation(
+        objects, seen, work, needs.n_targets, plan.checkpoints, needs.centred, needs.within_classes
+    )
+    sources = kept_sources(pairs, n_sources, plan.seed) if needs.n_targets else None
+    if seen.kept is not None:
+        seen.kept.clear()
+    if sources is not None:
+        one = OnePass(pairs, sources, class_means=needs.class_means)
+        moments, means = one.moments(), one.class_means()
+    else:
+        moments, means = _sum_in_groups(pairs, needs, n_sources, plan)
     return Totals(
         seen.n,
         seen.mean,
@@ -121,9 +153,25 @@ def sum_up(objects: Objects, seen: Survey, needs: Needs, n_sources: int, plan: P
         seen.sizes,
         None if moments is None else scaled(moments, seen.n / n_sources),
         0 if moments is None else round(moments.weight),
-        None if means is None else objects.take(means),
+        means,
         [(part.part, part.why) for part in seen.skipped],
     )
+
+
+def _sum_in_groups(pairs: PairSummation, needs: Needs, n_sources: int, plan: Plan) -> tuple[Any, Any]:
+    """Return moments and means, None where they are not needed, from as many reads as there are groups."""
+    objects, seen, work = pairs.objects, pairs.seen, pairs.work
+    means = moments = None
+    with ExitStack() as stack:
+        if needs.n_targets and isinstance(objects, LocalObjects):  # then of a copy
+            objects = stack.enter_context(closing(CopiedObjects(objects, seen, work, plan.checkpoints)))
+        if needs.class_means:
+            sums = objects.map(class_sums, ClassSums.join, work, wanted=seen.filled, title="means")
+            means = objects.call(ClassSums.means, sums, seen.sizes)
+        if needs.n_targets:
+            pairs = replace(pairs, objects=objects, class_means=means if needs.within_classes else None)
+            moments = pairs.moments(n_sources, plan.seed)
+        return moments, None if means is None else objects.take(means)
 
 
 def scaled(moments: Moments, weight: float) -> Moments:

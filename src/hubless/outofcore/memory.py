@@ -1,13 +1,10 @@
 """How much may be held at once: a memory limit in bytes, and what of it is left for objects."""
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-UNKNOWN = 8_000_000_000  # bytes of memory where the system does not say
+from ..support.machine import machine_memory
+
 CHOOSING = 650_000_000  # bytes of Python, its libraries, and of trying many movers on held-out objects
 TRIED = 20  # copies of the objects that a mover is chosen on: folds, moved and searched
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -42,27 +39,6 @@ def budget(memory: Any = None) -> int:
 
 def _format_bytes(memory: int) -> str:
     return f"{memory / 1e6:,.0f} MB" if memory >= 10**6 else f"{memory:,} bytes, without a unit such as GB"
-
-
-def machine_memory() -> int:
-    """Return the bytes of RAM that this process may use: of the machine, or of its control groups."""
-    known = hasattr(os, "sysconf")  # not on every system
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else UNKNOWN]
-    for file in _cgroup_limits():
-        with suppress(OSError, ValueError):  # missing, or "max"
-            limits.append(int(file.read_text()))
-    return min(limits)
-
-
-def _cgroup_limits() -> Iterator[Path]:
-    """Yield the files with the memory limits of the control groups of this process, of both versions."""
-    with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, kinds, group = line.split(":", 2)
-            root = Path("/sys/fs/cgroup/memory" if "memory" in kinds else "/sys/fs/cgroup")
-            name = "memory.limit_in_bytes" if "memory" in kinds else "memory.max"
-            inside = root / group.lstrip("/")
-            yield from (place / name for place in (inside, *inside.parents) if place.is_relative_to(root))
 
 
 def rows_and_room(memory: int, n_columns: int, itemsize: int, label: int = 0) -> tuple[int, int]:

@@ -68,6 +68,7 @@ class Objects(ABC):
 class LocalObjects(Objects):
     """Objects that this process reads itself, block after block."""
 
+    itemsize: int  # bytes of a number
     n_blocks: int  # about, for progress bars
     memory: int  # the limit of this process, in bytes
 

@@ -1,8 +1,10 @@
 """Sums over pairs of objects in blocks: sources are drawn, their targets searched for, moments added up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +30,9 @@ from .survey import Survey
 COPIES = 4  # of the objects of a group that are held at once
 NEAREST = 128  # bytes of a target of a source: distances and numbers from several blocks
 
+# from the numbers of sources, an origin and a checkpoint to moments
+Compute: TypeAlias = Callable[[np.ndarray, np.ndarray, Checkpoint | None], Moments | None]
+
 
 @dataclass(frozen=True)
 class PairSummation:
@@ -37,20 +42,23 @@ class PairSummation:
     seen: Survey
     work: Work
     n_targets: int
-    class_means: Any  # result of `map` or `call`: pairs are taken about these; None for the mean of all
     folder: Path | None  # for checkpoints
     centred: bool = True  # whether pairs are about the mean of all, or 0
+    within_classes: bool = False  # whether they are about the means of their classes instead
+    class_means: Any = None  # these: a result of `map` or `call`
 
     def moments(self, n_sources: int, seed: int) -> Moments:
         """Return the moments of the pairs of sources with their targets; ValueError for no pair."""
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        size = group_size(self._room(), self.work.look.n_columns, self.work.dtype.itemsize, self.k)
+        size = group_size(self.room(), self.work.look.n_columns, self.work.dtype.itemsize, self.k)
         n_groups, total = -(-n_sources // size), None
         for number, numbers in enumerate(source_groups(self.seen.n, n_sources, seed, size), 1):
-            moments = self._sum_group(numbers, f"{number}/{n_groups}")
+            moments = self.sum_group(numbers, partial(self._compute_group, title=f"{number}/{n_groups}"))
             if moments is not None:
                 total = moments if total is None else total + moments
+        return self.check(total, n_sources)
+
+    def check(self, total: Moments | None, n_sources: int) -> Moments:
+        """Return moments; ValueError for no pair."""
         if total is None and n_sources < self.seen.n:
             raise ValueError(
                 f"there is no pair to learn from: all of the {n_sources:,} objects that were sampled are "
@@ -60,10 +68,10 @@ class PairSummation:
         assert total is not None
         return total
 
-    def _room(self) -> int:
+    def room(self) -> int:
         """Bytes of sources that may be held: class means, and those of the classes of a group, take some."""
         room, n_classes = self.objects.room, len(self.work.classes)
-        held = 0 if self.class_means is None else 2 * bytes_of_means(self.work.look.n_columns, n_classes)
+        held = 0 if not self.within_classes else 2 * bytes_of_means(self.work.look.n_columns, n_classes)
         return max(room // 3, room - held)
 
     @property
@@ -73,19 +81,21 @@ class PairSummation:
 
     @property
     def _about_mean(self) -> bool:
-        return self.centred and self.class_means is None
+        return self.centred and not self.within_classes
 
-    def _sum_group(self, numbers: np.ndarray, title: str) -> Moments | None:
+    def sum_group(self, numbers: np.ndarray, compute: Compute) -> Moments | None:
         """Return the moments of the pairs of the sources with these numbers, ascending; None for no pair."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
         checkpoint = self._checkpoint(numbers)
         origin = self.seen.mean if self._about_mean else np.zeros_like(self.seen.mean)
         if checkpoint is None:
-            return self._compute_group(numbers, origin, None, title)
+            return compute(numbers, origin, None)
         kept = checkpoint.load("moments", SUMS)
         if kept is not None:
             return Moments(origin, float(kept[0]), *kept[1:])
         try:
-            result = self._compute_group(numbers, origin, checkpoint, title)
+            result = compute(numbers, origin, checkpoint)
         finally:
             self._check_unchanged(checkpoint)
         if result is not None:
@@ -112,7 +122,7 @@ class PairSummation:
         if not blocks:
             return None
         centring = Centring(origin)
-        if self.class_means is not None:
+        if self.within_classes:
             centring = objects.call(Centring.within, sources, self.class_means)
         shared = (self.work, sources, near, centring)
         moments = objects.map(pair_moments, add_moments, *shared, wanted=blocks, title=f"sum {title}")
@@ -124,7 +134,7 @@ class PairSummation:
         if self.folder is None:
             return None
         contents = [f"{block.digest} {block.length}" for block in self.seen.blocks]
-        about = (contents, self.work.classes, numbers, self.k, self.class_means is None, self._about_mean)
+        about = (contents, self.work.classes, numbers, self.k, not self.within_classes, self._about_mean)
         return Checkpoint(self.folder, digest_of(*about))
 
     def _nearest(self, sources: Any, checkpoint: Checkpoint | None, title: str) -> Any:

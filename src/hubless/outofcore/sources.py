@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays import float_type
-from ..stores.store import Facts, Store, StoreError
+from ..stores.checks import check_columns
+from ..stores.store import Facts, Store
 from ..support.mapping import last_written, release_pages
 from .block import Block, Look
 from .memory import rows_and_room
@@ -40,7 +40,7 @@ class ArrayObjects(LocalObjects):
         self.dtype = float_type(X.dtype)
         label = y.itemsize if isinstance(y, np.ndarray) else 0
         self.size, self.room = rows_and_room(memory, X.shape[1], self.dtype.itemsize, label)
-        self.n_blocks = -(-len(X) // self.size)
+        self.n_blocks, self.itemsize = -(-len(X) // self.size), self.dtype.itemsize
         self.look = Look(X.shape[1], skip_bad=skip_bad)
 
     def state(self) -> str:
@@ -78,6 +78,7 @@ class StoreObjects(LocalObjects):
         check_label(store, facts, label)
         self.size, self.room = rows_and_room(memory, facts.dimension, facts.itemsize)
         self.n_blocks, self.progress = max(len(self.pieces), -(-facts.count // self.size)), progress
+        self.itemsize = facts.itemsize
         self.look = Look(facts.dimension, as_texts=True, may_miss=True, skip_bad=skip_bad)
 
     def state(self) -> str:
@@ -141,13 +142,4 @@ def _facts(piece: Store, *, is_part: bool) -> Facts | None:
 
 def check_label(store: Store, facts: Facts, label: str) -> None:
     """Refuse a column of labels that a store does not have."""
-    if label not in facts.columns:
-        names = ", ".join(facts.columns) or "none; give a table of items"
-        raise StoreError(f"{store.name} has no column {label!r}; it has {names}.")
-
-
-def check_scratch(store: Store, folder: Path) -> None:
-    """Refuse a folder for checkpoints that is among the items."""
-    path = getattr(store, "path", None)
-    if path is not None and path.is_dir() and folder.resolve().is_relative_to(path):
-        raise StoreError(f"the scratch folder {folder} is among the items of {store.name}; name another.")
+    check_columns(store.name, [label], facts.columns)

@@ -106,13 +106,13 @@ def read_block(place: Place, name: str, start: int, last: int, label: str, prepa
 # --- to move -----------------------------------------------------------------------------------------------
 
 
-def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int]:
+def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, np.ndarray | None]:
     """Let workers write a moved copy, a part or a span of rows each.
 
     Returns
     -------
     rows : how many were written
-    unknown : how many of them are of a class that the model does not know
+    unmoved : how many of them are not moved, by reason; None where there are no rows
     """
     delayed = need("dask", "dask").delayed
     on_workers, path = delayed(model, pure=False), green.part_path()
@@ -127,10 +127,10 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, int
             "--dask."
         )
     bar.reset(len(tasks))
-    written, unknown = compute(delayed(np.sum)(tasks, axis=0), tasks, bar) if tasks else (0, 0)
+    counts = compute(delayed(np.sum)(tasks, axis=0), tasks, bar) if tasks else None
     if half.exists():
         shutil.rmtree(half)
-    return int(written), int(unknown)
+    return (0, None) if counts is None else (int(counts[0]), counts[1:])
 
 
 def _parts(model: Any, shared: Any, blue: Parts, half: Path, mark: Any) -> list[Any]:
@@ -166,12 +166,13 @@ def _rows(shared: Any, blue: NpyFile, path: Path, width: int | None) -> list[Any
     ]
 
 
-def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any) -> tuple[int, int]:
+def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any) -> np.ndarray:
     """Write the moved copy of one part in the folder for unfinished parts; once complete, it moves up.
 
-    `first` is the number of its first row in all parts; None where rows have ids.
+    `first` is the number of its first row in all parts; None where rows have ids. Return the number of rows,
+    and of those that are not moved, by reason.
     """
-    store, count, unknown = open_place(place), 0, 0
+    store, count, unmoved = open_place(place), 0, 0
     made = Path(half, f"{uuid4().hex}-{store.path.name}")
     store.build_mark = mark
     with store.writer(store, made) as append:
@@ -180,13 +181,13 @@ def move_part(model: Any, place: Place, first: int | None, half: str, mark: Any)
                 batch = batch._replace(ids=first + count + np.arange(len(batch.ids)))
             append(batch, model.move_batch(batch))
             count += len(batch.ids)
-            unknown += model.n_unknown(batch)
+            unmoved = unmoved + model.count_unmoved(batch)
     os.replace(made, Path(half).with_name(store.path.name))
-    return count, unknown
+    return np.append(count, unmoved)
 
 
-def move_rows(model: Any, place: Place, path: str, first: int, start: int, last: int) -> tuple[int, int]:
-    """Write moved rows of a matrix into their place."""
+def move_rows(model: Any, place: Place, path: str, first: int, start: int, last: int) -> np.ndarray:
+    """Write moved rows of a matrix into their place, and return what `move_part` does."""
     store = open_place(place)
     facts = store.facts()
     batch = Batch(store.all_ids[start:last], *store.read_span(start, last, model.columns))
@@ -196,4 +197,4 @@ def move_rows(model: Any, place: Place, path: str, first: int, start: int, last:
         file.write(moved.data)
         file.flush()
         os.fsync(file.fileno())
-    return last - start, model.n_unknown(batch)
+    return np.append(last - start, model.count_unmoved(batch))

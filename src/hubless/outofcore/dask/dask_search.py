@@ -12,6 +12,7 @@ from ...hubness import Hubness, measure_occurrence
 from ...neighbors import check_neighbors
 from ...neighbors.blocks import Nearest, nearest_in_block, nearest_of_blocks, without_self
 from ...neighbors.knn import check_search
+from ...neighbors.precision import check_precision
 from ...support.imports import need
 from .dask_fit import refuse
 from .engine import as_array, as_rows, compute, delayed_blocks, join_tree, n_rows, sized
@@ -20,7 +21,13 @@ RANGE = 1 << 24  # objects whose occurrences are counted at once
 
 
 def nearest_in_blocks(
-    queries: Any, objects: Any, k: int, codes: Any = None, *, exclude_self: bool = False
+    queries: Any,
+    objects: Any,
+    k: int,
+    codes: Any = None,
+    *,
+    exclude_self: bool = False,
+    precision: str | None = None,
 ) -> list[Any]:
     """Find the k nearest objects of each block of queries, exactly; Delayed Nearest."""
     delayed = need("dask", "dask").delayed
@@ -31,7 +38,7 @@ def nearest_in_blocks(
     results = []
     for x in delayed_blocks(queries):
         parts = [
-            delayed(nearest_in_block)(x, z, c, start, wanted)
+            delayed(nearest_in_block)(x, z, c, start, wanted, precision)
             for z, c, start in zip(stored, classes, starts[:-1], strict=True)
         ]
         results.append(join_tree(nearest_of_blocks, parts))
@@ -49,13 +56,14 @@ def nearest(
     return_distance: bool = True,
     exclude_self: bool = False,
     device: str | None = None,
+    precision: str = "auto",
 ) -> Any:
     """`hubless.nearest` of Dask arrays.
 
     Parameters
     ----------
     queries, objects : Dask arrays or data frames with the same columns
-    k, return_distance, exclude_self : as in `hubless.nearest`
+    k, return_distance, exclude_self, precision : as in `hubless.nearest`
 
     Returns
     -------
@@ -66,8 +74,9 @@ def nearest(
     queries, objects = as_array(queries), sized(as_array(objects))
     queries = sized(queries) if exclude_self else queries
     check_search(queries, objects, k, exclude_self)
+    check_precision(precision, np.empty((0, 1)))
     dtype = np.result_type(float_type(queries.dtype), float_type(objects.dtype))
-    results = nearest_in_blocks(queries, objects, k, exclude_self=exclude_self)
+    results = nearest_in_blocks(queries, objects, k, exclude_self=exclude_self, precision=precision)
     return distances_and_indices(results, queries, k, dtype if return_distance else None)
 
 
