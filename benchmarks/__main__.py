@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import log_verbs
+from . import fuzz_verb, log_verbs, reliability_verbs
 from .record import DOCS, FOLDER, PEERS, Options, read, write
 
 # verb → module and function that measures it
@@ -35,6 +35,7 @@ INDEX = {
 }
 SCALE = {
     "beyond": "beyond:measure",
+    "large": "large:measure",
     "workers": "workers:measure",
     "skew": "skew:measure",
     "sampled": "sampled:measure",
@@ -90,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
     _add_standings(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
+    fuzz_verb.add(verbs)
     log_verbs.add(verbs)
+    reliability_verbs.add(verbs)
     return parser
 
 

@@ -18,7 +18,7 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
 from hubless.stores.qdrant.qdrant_edge import QdrantEdge
-from hubless.stores.store import Store
+from hubless.stores.store import ROWS, Store
 
 from .record import Options
 from .timing import failure, order
@@ -115,8 +115,9 @@ def qdrant_edge(folder: Path, X: np.ndarray) -> Store:
     edge = import_module("qdrant_edge")
     params = edge.EdgeVectorParams(size=X.shape[1], distance=edge.Distance.Euclid)
     shard = edge.EdgeShard.create(str(folder / "items"), edge.EdgeConfig(vectors=params))
-    points = [edge.Point(i, x, {}) for i, x in enumerate(X.tolist())]
-    shard.update(edge.UpdateOperation.upsert_points(points))
+    for start in range(0, len(X), ROWS):
+        points = [edge.Point(start + i, x, {}) for i, x in enumerate(X[start : start + ROWS].tolist())]
+        shard.update(edge.UpdateOperation.upsert_points(points))
     shard.close()
     return QdrantEdge(folder / "items")
 

@@ -66,9 +66,15 @@ MUTATIONS = (
     Mutation("objects that were left out stay targets", "targets.py", ") & (rows >= 0)", ") | (rows >= 0)"),
     Mutation(
         "rounding decides which objects are candidates",
-        "neighbors/search.py",
+        "neighbors/full_pass.py",
         "xp.astype(bound + 2 * error, frame.dtype)",
         "xp.astype(bound - 2 * error, frame.dtype)",
+    ),
+    Mutation(
+        "the bound of bfloat16 forgets how far objects were rounded",
+        "neighbors/bfloat16_pass.py",
+        "self.share * reach + least",
+        "least",
     ),
     Mutation(
         "ties go to the higher index",
@@ -103,8 +109,8 @@ MUTATIONS = (
     Mutation(
         "checkpoints of another number of targets are used",
         "outofcore/pair_sums.py",
-        "numbers, self.k, self.class_means",
-        "numbers, 0, self.class_means",
+        "numbers, self.k, not self.within_classes",
+        "numbers, 0, not self.within_classes",
     ),
     Mutation(
         "hubs begin at the mean",
@@ -132,6 +138,18 @@ MUTATIONS = (
         "(np.flatnonzero(fold >= 0), np.fl",
     ),
     Mutation("the best by chance is chosen", "selection/race.py", "CAUTION = 1.5", "CAUTION = 0.0"),
+    Mutation(
+        "a reader settles switches",
+        "stores/opening.py",
+        "    is_folder = os.path",
+        "    import_module('.journal', __package__).recover_switch(path)\n    is_folder = os.path",
+    ),
+    Mutation(
+        "a journal is believed by its names alone",
+        "stores/journal.py",
+        "    return remedies.get((identity_of(served), identity_of(new), identity_of(kept)))",
+        "    return next(iter(remedies.values()))",
+    ),
     Mutation("two processes hold one lock", "support/locks.py", "fcntl.LOCK_EX |", "fcntl.LOCK_SH |"),
     Mutation(
         "half a file takes the place of a whole one",
@@ -153,7 +171,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a moved index is learned from",
-        "repair/index_items.py",
+        "repair/before_reading.py",
         "    mark = store.mark()\n    if mark is not None:\n        since",
         "    mark = store.mark()\n    if mark is None and facts is None:\n        since",
     ),

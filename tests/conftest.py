@@ -25,6 +25,9 @@ try:
 except ImportError:  # the small environment of `make test` has none
     torch = None
 
+if torch is not None and not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports Triton, which reads it then
+
 # run in separate environments, with the packages that they ask
 collect_ignore = ["baselines/oracle/ask.py", "corrections/oracle/ask_nnn.py"]
 

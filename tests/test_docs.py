@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # made from raw results; the tests of the benchmarks and of the paper make them again
 GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
+GENERATED += ("reliability.md",)
 WALKTHROUGHS = ("index.md", "report.md", "large.md", "log.md")  # Python and commands in turn, on files
 REPAIR, LOOK, LARGE, LOG = (ROOT / "docs" / name for name in WALKTHROUGHS)
 ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
@@ -145,7 +146,14 @@ def test_links_on_a_page_lead_somewhere(page):
 def test_commands_on_a_page_can_be_parsed(page):
     """What they do is tested elsewhere."""
     commands = re.findall(r"^(?:    )?hubless (.*)$", page.read_text(), re.MULTILINE)
-    results = ("movers-results.md", "log-results.md", "speed.md", "scale.md", "probabilities.md")
+    results = (
+        "movers-results.md",
+        "log-results.md",
+        "speed.md",
+        "scale.md",
+        "probabilities.md",
+        "reliability.md",
+    )
     assert commands or page.name in ("guide.md", "design.md", *results)
     for command in commands:
         words, *_ = re.split(r"[<>|]", command)  # without pipes and redirections

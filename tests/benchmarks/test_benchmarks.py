@@ -4,6 +4,7 @@ import contextlib
 import io
 import itertools
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -23,6 +24,7 @@ from benchmarks import (
     processes,
     record,
     search,
+    search_data,
     speed_goals,
     speed_page,
     speed_plots,
@@ -238,6 +240,19 @@ def test_searches_agree(quick):
         assert ("torch topk" in case["neighbors"]) == (find_spec("torch") is not None)
         for agreement in case["neighbors"].values():
             assert agreement["largest_difference"] <= speed_goals.TIES
+        precision, settings = case["settings"]["dtype"], case["settings"]
+        assert {precision} <= set(case["candidates"]) <= {precision, "bfloat16"}
+        assert all(settings["k"] <= left <= settings["objects"] for left in case["candidates"].values())
+
+
+@pytest.mark.skipif(not os.environ.get("HUBLESS_DATA"), reason="HUBLESS_DATA is not set")
+@pytest.mark.parametrize("name", [name for name in search_data.CASES if name.startswith(("bank", "SciFact"))])
+def test_real_vectors_have_the_shape_of_their_title(name):
+    question = search_data.CASES[name](False)
+    settings = question.settings()
+    assert name.endswith(" × ".join(f"{settings[size]:,}" for size in ("queries", "objects", "d")))
+    assert question.source != search_data.MADE
+    assert question.queries.dtype == question.objects.dtype == np.float32
 
 
 def test_learners_run_or_say_why(quick):
@@ -330,7 +345,8 @@ def test_gpu_verbs_run_on_the_processor(verb, tmp_path, capsys):
     assert "| seconds |" in capsys.readouterr().out
     cases = record.read(tmp_path)[verb]["cases"]
     if verb == "gpu":
-        assert {"imagenet fit", "imagenet search", "news fit", "news search"} == cases.keys()
+        names = {f"{data} {what}" for data in ("imagenet", "news") for what in ("fit", "search", "choose")}
+        assert names == cases.keys()
         assert cases["news search"]["neighbours that TF32 changes"] == 0
     else:
         assert cases["stream"]["same answers"] == 1
