@@ -104,6 +104,14 @@ def _factor(short: Any, squared: Any, columns: int, is_left: bool) -> Any:
     return factor
 
 
+def as_queries(factor: Any, d: int) -> Any:
+    """Return the factor of queries for the points of a factor of objects."""
+    left = factor.mul(-2)
+    left[..., d : d + 2] = 1
+    left[..., d + 2 : d + 4] = factor[..., d : d + 2]
+    return left
+
+
 def distance_codes(queries: Any, objects: Any, like: Array, room: Any = None) -> Array:
     """Return the codes of all squared distances of two factors, in the library of `like`.
 

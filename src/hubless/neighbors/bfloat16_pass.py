@@ -5,9 +5,10 @@ are summed in float32, in any order and with any rounding of each sum, and round
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
-from ..arrays import Array, device_of, k_smallest, take_rows
+from ..arrays import Array, device_of, take_rows
 from ..arrays.bfloat16 import (
     HIGHEST,
     SPLIT,
@@ -30,7 +31,8 @@ from ..arrays.products import map_items
 from .differences import close_distances
 from .frame import SAMPLE, Frame, ignore_overflow
 from .full_pass import FullPass
-from .ranking import Candidates, Cells, Minima, cells_within, too_many
+from .kept_cells import KeptCells
+from .ranking import Candidates, Cells, most_cells
 
 LARGEST = 1e30  # squared lengths from which sums of products may overflow
 COARSEST = 2.0**-7  # share of its length by which a point may be rounded: normal numbers stay far below
@@ -98,6 +100,7 @@ class Bfloat16Pass(NamedTuple):
     objects: Array
     frame: Frame
     norms: Array  # (n,), ‖z_b‖²
+    residual: Array  # (n,), ‖z − s − z_b‖
     factor: Any  # (n, columns)
     rounding: Rounding
     lengths: Array | None  # (n,), ‖z − s‖², where candidates are compared by products
@@ -117,14 +120,16 @@ class Bfloat16Pass(NamedTuple):
         rounding = Rounding.of(xp, squared, residual, d)
         by_product = not frame.recentre and has_cell_products(frame.shift, objects)
         lengths = FullPass.of(xp, objects, frame).norms if by_product else None
-        return Bfloat16Pass(objects, frame, squared, factor, rounding, lengths)
+        return Bfloat16Pass(objects, frame, squared, residual, factor, rounding, lengths)
 
     def subset(self, index: Array) -> "Bfloat16Pass":
         """Return the objects with these numbers."""
-        objects, norms = take_rows(self.objects, index), take_rows(self.norms, index)
+        objects, norms, residual = (
+            take_rows(array, index) for array in (self.objects, self.norms, self.residual)
+        )
         lengths = None if self.lengths is None else take_rows(self.lengths, index)
         factor = pick_rows(self.factor, index)
-        return self._replace(objects=objects, norms=norms, factor=factor, lengths=lengths)
+        return Bfloat16Pass(objects, self.frame, norms, residual, factor, self.rounding, lengths)
 
     def candidates(self, xp: Any, queries: Array, k: int, at_once: int) -> Candidates | None:
         """Return all cells that may be neighbours, by products with `at_once` objects; None if too many."""
@@ -132,23 +137,15 @@ class Bfloat16Pass(NamedTuple):
         x = round_points(queries, self.frame.shift, self.frame.scale, left=True)
         squared, moved = (xp.astype(part, xp.float64) for part in (x.squared, x.residual))
         length, constant = xp.sqrt(squared), self._constants(xp, x, k)
-        best = xp.full((m, 0), 0, dtype=xp.int16, device=device_of(queries))  # (m, up to k) minima
-        limit = xp.full((m,), HIGHEST, dtype=xp.int16, device=device_of(queries))
-        kept, held, room = [], 0, make_room(x.left, min(n, at_once))
+        limit_of = partial(self.rounding.limit, xp, constant=constant, length=length, moved=moved)
+        everything = xp.full((m,), HIGHEST, dtype=xp.int16, device=device_of(queries))
+        kept = KeptCells(xp, k, everything, limit_of, min(m * max(FEW, n // WORTH), most_cells(queries)))
+        room = make_room(x.left, min(n, at_once))
         for part in blocks(n, at_once):
             code = distance_codes(x.left, self.factor[part], queries, room)  # (m, objects of this block)
-            minima = Minima.of(xp, code, k)
-            best = k_smallest(xp.concat([best, k_smallest(minima.values, k)], axis=1), k)
-            if best.shape[1] == k:
-                limit = self.rounding.limit(xp, xp.max(best, axis=1), constant, length, moved)
-            cells = cells_within(xp, code, minima, limit)
-            held += cells.row.shape[0]
-            if held > m * max(FEW, n // WORTH) or too_many(cells, held):
+            if not kept.add(code, part.start):
                 return None
-            kept.append(cells._replace(column=cells.column + part.start))
-        cells = Cells.joined(xp, kept)
-        cells = cells.where(~(cells.value > take_rows(limit, cells.row)))
-        return self._close(xp, queries, cells)
+        return self._close(xp, queries, kept.cells())
 
     # A code holds 8 binary digits of w, so w should be small where it matters: near the k-th smallest. Where
     # stored objects are short, as moved ones are, ‖x − z‖² is nearly ‖x‖² for all of them. So a sample of
@@ -170,7 +167,7 @@ class Bfloat16Pass(NamedTuple):
         return xp.astype(constant, xp.float64)
 
     def _close(self, xp: Any, queries: Array, cells: Cells) -> Candidates:
-        """Compare cells in the precision of the input: by products as `full_pass` does, or by differences."""
+        """Compare cells in the precision of the input: by products as `FullPass` does, or by differences."""
         frame, d = self.frame, queries.shape[1]
         if self.lengths is None:
             return close_distances(xp, queries, self.objects, cells, frame.scale)

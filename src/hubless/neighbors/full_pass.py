@@ -1,13 +1,15 @@
 """The first pass of a search in the precision of the input: a product of all pairs, and who may be near."""
 
+import math
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
 
-from ..arrays import Array, is_on_cpu, k_smallest, row_blocks, rows, subset, take_rows
+from ..arrays import Array, is_on_cpu, row_blocks, rows, subset, take_rows
 from ..arrays.products import affine, map_blocks
 from .frame import Frame, ignore_overflow, squared_lengths
-from .ranking import Candidates, Cells, Minima, cells_within, too_many
+from .kept_cells import KeptCells
+from .ranking import Candidates, most_cells
 
 NORM_ROWS = 2048  # objects converted to float64 at once, for their norms
 DEVICE_NORM_ROWS = 32_768  # the same on an accelerator
@@ -38,11 +40,9 @@ class FullPass(NamedTuple):
     # value(x, z) = ‖z − s‖² − 2 (x − s)ᵀz, which orders objects as ‖x − z‖² does: they differ by
     # ‖x − s‖² + 2 (x − s)ᵀs, the same for every z (the second term vanishes where z is recentred to z − s).
     #
-    # Selection. Take the smallest value of each block of columns. The k-th smallest of these minima, t, is at
-    # least the k-th smallest value, so every neighbour has a value ≤ t, and few others have: one pass for the
-    # minima and a look into about k blocks replace a sort of whole rows. Objects up to t + 2 · error are kept
-    # as candidates, so no neighbour is lost to rounding: it is within r = √(t as a squared distance) of x, so
-    # ‖z − s‖ ≤ ‖x − s‖ + r, and it is no longer than the longest object.
+    # Objects up to t + 2 · error are candidates, t the k-th smallest minimum (`KeptCells`). A neighbour is
+    # within r = √(t as a squared distance) of x, so ‖z − s‖ ≤ ‖x − s‖ + r, and it is no longer than the
+    # longest object.
     def candidates(self, xp: Any, queries: Array, k: int, at_once: int) -> Candidates | None:
         """Return all cells that may be neighbours, by products with `at_once` objects; None if too many."""
         frame, m = self.frame, queries.shape[0]
@@ -51,25 +51,21 @@ class FullPass(NamedTuple):
         constant = length**2
         if not frame.recentre:
             constant = constant + 2 * xp.astype(x @ frame.shift, xp.float64)
-        twice = -2 * x
-        best = xp.full((m, 0), xp.inf, dtype=frame.dtype, device=compat.device(x))  # (m, up to k) minima
-        bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(x))  # t, falling block by block
         longest = xp.sqrt(xp.astype(xp.max(self.norms), xp.float64))
-        kept, held = [], 0
-        for part, z in row_blocks(self.objects, at_once):
-            z = frame.shifted(z) if frame.recentre else xp.astype(z, frame.dtype, copy=False)
-            value = affine(twice, z, self.norms[part])  # (m, objects of this block)
-            minima = Minima.of(xp, value, k)
-            best = k_smallest(xp.concat([best, k_smallest(minima.values, k)], axis=1), k)
-            if best.shape[1] == k:
-                bound = xp.astype(xp.max(best, axis=1), xp.float64)
+
+        def limit_of(best: Array) -> Array:
+            bound = xp.astype(best, xp.float64)
             reach = length + xp.sqrt(xp.clip(bound + constant, min=0.0))
             error = frame.error(x.shape[1], length, xp.minimum(reach, longest))
-            cells = cells_within(xp, value, minima, xp.astype(bound + 2 * error, frame.dtype))
-            held += cells.row.shape[0]
-            if m > 1 and too_many(cells, held):
+            return xp.astype(bound + 2 * error, frame.dtype)
+
+        everything = xp.full((m,), xp.inf, dtype=frame.dtype, device=compat.device(x))
+        kept = KeptCells(xp, k, everything, limit_of, most_cells(x) if m > 1 else math.inf)
+        twice = -2 * x
+        for part, z in row_blocks(self.objects, at_once):
+            z = frame.shifted(z) if frame.recentre else xp.astype(z, frame.dtype, copy=False)
+            if not kept.add(affine(twice, z, self.norms[part]), part.start):  # (m, objects of this block)
                 return None
-            kept.append(cells._replace(column=cells.column + part.start))
-        cells = Cells.joined(xp, kept)
+        cells = kept.cells()
         norm = xp.sqrt(xp.astype(take_rows(self.norms, cells.column), xp.float64))
         return Candidates(cells, frame.error(x.shape[1], take_rows(length, cells.row), norm))

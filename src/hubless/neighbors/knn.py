@@ -53,7 +53,8 @@ def nearest(
     return_distance : bool, default=True
         False skips the distances, which is faster.
     exclude_self : bool, default=False
-        Leave object i out of the neighbours of query i.
+        Leave object i out of the neighbours of query i. Where both arrays are the same, each product of two
+        objects is computed once, which takes about half the time.
     device : str, optional
         "cuda", for example, searches arrays of the host there (with torch), in blocks if they do not fit;
         results are on the host. None searches where the arrays are.
@@ -76,10 +77,13 @@ def nearest(
     >>> distances.tolist(), indices.tolist()
     ([[0.0, 1.0]], [[0, 2]])
     """
-    queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
+    are_objects = queries is objects  # then each product serves two pairs
+    objects = check_matrix(objects, "objects")
+    queries = objects if are_objects else check_matrix(queries, "queries")
     namespace(queries, objects)  # raises for mixtures
     check_search(queries, objects, k, exclude_self)
-    queries, objects = to_device(queries, device), to_device(objects, device)
+    objects = to_device(objects, device)
+    queries = objects if are_objects else to_device(queries, device)
     check_precision(precision, objects)
     result = search(
         queries, objects, k, return_distance=return_distance, exclude_self=exclude_self, precision=precision

@@ -96,9 +96,9 @@ def cells_within(xp: Any, value: Array, minima: Minima, limit: Array) -> Cells:
     return Cells.joined(xp, [inside, Cells(row, column + whole, value[row, column + whole])])
 
 
-def too_many(cells: Cells, number: int) -> bool:
-    """Return whether `number` cells are more than should be held at once."""
-    return number > (MAX_CANDIDATES if is_on_cpu(cells.value) else DEVICE_CANDIDATES)
+def most_cells(like: Array) -> int:
+    """Return how many cells may be held at once, on the device of an array."""
+    return MAX_CANDIDATES if is_on_cpu(like) else DEVICE_CANDIDATES
 
 
 def rank(
@@ -119,9 +119,9 @@ def rank(
     sizes = tally(cells.row, m)
     widest = int(xp.max(sizes))
     width = max(widest, k)
-    if m > 1 and too_many(cells, cells.row.shape[0]):
+    if m > 1 and cells.row.shape[0] > most_cells(cells.row):
         return None
-    if m > 1 and too_many(cells, m * width // 4):  # a few rows may have very many
+    if m > 1 and m * width // 4 > most_cells(cells.row):  # a few rows may have very many
         is_wide = sizes > CROWDED * max(k, cells.row.shape[0] // m)
         n_wide = int(xp.sum(xp.astype(is_wide, xp.int64)))
         return _rank_apart(xp, cells, is_wide, k, error, direct) if 0 < n_wide < m else None

@@ -4,14 +4,16 @@ A first pass compares all pairs, in bfloat16 or in the precision of the input, a
 be neighbours; `ranking` then puts them into their exact order. Both passes lead to the same neighbours.
 """
 
+import math
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 
 from ..arrays import Array, is_on_cpu, namespace, row_blocks, rows, take_rows, tally
-from ..arrays.library import blocks
+from ..arrays.library import Streamed, blocks
 from ..arrays.products import even_size, map_blocks, workers
+from .all_pairs import search_all_pairs
 from .bfloat16_pass import Bfloat16Pass
 from .differences import squared_distances
 from .frame import Frame, ignore_overflow
@@ -40,19 +42,24 @@ def search(
     with ignore_overflow():
         frame = Frame.of(xp, queries, objects)
     stored = StoredObjects(xp, objects, frame, wanted, uses_bfloat16(precision, queries, objects, wanted))
+    m = queries.shape[0]
+    size = stored.tile(m)[0]
+    paired = stored.search_themselves(k) if exclude_self and queries is objects else None
 
-    def search_block(part: slice) -> tuple[Array, ...]:
-        batch = rows(queries, part)
+    def search_block(part: slice) -> Array:
         with ignore_overflow():
-            index = stored.search(batch, wanted)
-            if exclude_self:
-                itself = xp.arange(part.start, part.stop, dtype=index.dtype, device=compat.device(index))
-                index = drop_self(xp, index, index, itself)
-            return (index, _distances(xp, batch, objects, index, frame)) if return_distance else (index,)
+            index = stored.search(rows(queries, part), wanted)
+            if not exclude_self:
+                return index
+            itself = xp.arange(part.start, part.stop, dtype=index.dtype, device=compat.device(index))
+            return drop_self(xp, index, index, itself)
 
-    parts = map_blocks(xp, search_block, queries.shape[0], stored.tile(queries.shape[0])[0])
-    index, *distances = (xp.concat(part) for part in zip(*parts, strict=True))
-    return (distances[0], index) if return_distance else index
+    def distances_of(part: slice) -> Array:
+        with ignore_overflow():
+            return _distances(xp, rows(queries, part), objects, index[part, :], frame)
+
+    index = xp.concat(map_blocks(xp, search_block, m, size) if paired is None else paired)
+    return (xp.concat(map_blocks(xp, distances_of, m, size)), index) if return_distance else index
 
 
 class StoredObjects:
@@ -85,6 +92,13 @@ class StoredObjects:
             return m * min(8, max(1, n // norms.shape[0])), n  # among few objects more queries fit
         wide = norms.dtype == self.xp.float64 and not short
         return even_size(n_queries, max(1, QUERY_ROWS // (2 * workers() if wide else workers()))), OBJECT_ROWS
+
+    def search_themselves(self, k: int) -> list[Array] | None:
+        """Return the k nearest other objects of each object, in blocks; None where `search` has to do it."""
+        m, n = self.tile(self.first.norms.shape[0])
+        size = math.isqrt(m * n)
+        is_worth = self.first.norms.shape[0] > size and not isinstance(self.first.objects, Streamed)
+        return search_all_pairs(self.first, k, size) if is_worth and self.reachable is None else None
 
     def search(self, queries: Array, k: int) -> Array:
         """Return the indices of the k nearest objects of each query, in order; shape (m, k)."""

@@ -13,7 +13,7 @@ from ..arrays.products import minus_gram
 from .bfloat16_pass import FEW, WORTH, Rounding
 from .differences import close_distances
 from .frame import Frame, squared_lengths
-from .ranking import Candidates, Cells, Minima, cells_within, too_many
+from .ranking import Candidates, Cells, Minima, cells_within, most_cells
 
 GROUP_SAMPLE = 64  # objects of a group whose mean is its origin, at most twice as many
 
@@ -65,7 +65,7 @@ def full_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates |
     error = frame.error(d, length, xp.minimum(reach, xp.max(length))) / 2
     limit = xp.where(xp.reshape(stack.is_member, (m,)), bound + 2 * error, -xp.inf)
     cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
-    if too_many(cells, cells.row.shape[0]):
+    if cells.row.shape[0] > most_cells(value):
         return None
     cells, other = stack.without_self(xp, cells)
     return Candidates(cells, frame.error(d, take_rows(length, cells.row), take_rows(length, other)) / 2)
@@ -93,7 +93,7 @@ def bfloat16_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidat
     if stack.is_padded:
         limit = xp.where(xp.reshape(stack.is_member, (m,)), limit, xp.full_like(limit, -1))
     cells = cells_within(xp, code, minima, limit)
-    if cells.row.shape[0] > m * max(FEW, size // WORTH) or too_many(cells, cells.row.shape[0]):
+    if cells.row.shape[0] > min(m * max(FEW, size // WORTH), most_cells(code)):
         return None
     cells, other = stack.without_self(xp, cells)
     row, column = take_rows(stack.members, cells.row), take_rows(stack.members, other)
