@@ -4,6 +4,7 @@ NumPy arrays, lists and data frames go through scikit-learn's validation. Arrays
 torch, are checked here by the same rules and stay where they are.
 """
 
+import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -138,7 +139,7 @@ def _check_foreign(X: Array, name: str, min_rows: int) -> Array:
         )
     X = lift(X.detach() if hasattr(X, "detach") else X)  # without a gradient: nothing is differentiated
     # A finite sum proves finite terms and needs no matrix of flags; an infinite one may be an overflow.
-    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+    if not math.isfinite(float(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
         raise ValueError(
             f"Input X contains NaN or infinity. {name} needs finite numbers: drop or impute such rows."
         )

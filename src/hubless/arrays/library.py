@@ -144,6 +144,23 @@ def k_smallest(values: Array, k: int) -> Array:
     return xp.sort(values, axis=1)[:, :k]
 
 
+def take_cells(values: Array, index: Array, axis: int = 1) -> Array:
+    """Return the values at these places of an axis, which are not negative; of as many axes as `values`."""
+    xp = namespace(values, index)
+    if compat.is_torch_namespace(xp):
+        return values.gather(axis, index)  # that of the standard would also check for negative numbers
+    return xp.take_along_axis(values, index, axis=axis)
+
+
+def smallest(values: Array, k: int) -> tuple[Array, Array]:
+    """Return the k smallest values of each row, ascending, and their columns; shapes (rows, k)."""
+    xp = namespace(values)
+    if compat.is_torch_namespace(xp):
+        return tuple(values.topk(k, dim=1, largest=False))
+    order = xp.argsort(values, axis=1)[:, :k]
+    return take_cells(values, order), order
+
+
 def largest(values: Array, k: int) -> Array:
     """Return the k largest values of each row, in any order; shape (rows, k)."""
     xp, start = namespace(values), values.shape[1] - k

@@ -100,7 +100,8 @@ def _row_sums(terms: Array) -> Array:
     width = terms.shape[1]
     while width > 1:
         half = width // 2
-        terms[:, :half] += terms[:, half : 2 * half]
+        left = terms[:, :half]
+        left += terms[:, half : 2 * half]  # `terms[:, :half] += …` would also copy the sums, in torch
         if width % 2:
             terms[:, half] = terms[:, width - 1]
         width -= half

@@ -1,6 +1,7 @@
 """The first pass of a search in the precision of the input: a product of all pairs, and who may be near."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -43,9 +44,9 @@ class FullPass(NamedTuple):
     # Objects up to t + 2 · error are candidates, t the k-th smallest minimum (`KeptCells`). A neighbour is
     # within r = √(t as a squared distance) of x, so ‖z − s‖ ≤ ‖x − s‖ + r, and it is no longer than the
     # longest object.
-    def candidates(self, xp: Any, queries: Array, k: int, at_once: int) -> Candidates | None:
-        """Return all cells that may be neighbours, by products with `at_once` objects; None if too many."""
-        frame, m = self.frame, queries.shape[0]
+    def prepare(self, xp: Any, queries: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return x − s of queries, and what gives the limits of candidates from the k-th smallest values."""
+        frame = self.frame
         x = frame.shifted(queries)
         length = xp.astype(xp.linalg.vector_norm(x, axis=1), xp.float64)  # (m,)
         constant = length**2
@@ -59,6 +60,12 @@ class FullPass(NamedTuple):
             error = frame.error(x.shape[1], length, xp.minimum(reach, longest))
             return xp.astype(bound + 2 * error, frame.dtype)
 
+        return x, limit_of
+
+    def candidates(self, xp: Any, queries: Array, k: int, at_once: int) -> Candidates | None:
+        """Return all cells that may be neighbours, by products with `at_once` objects; None if too many."""
+        frame, m = self.frame, queries.shape[0]
+        x, limit_of = self.prepare(xp, queries)
         everything = xp.full((m,), xp.inf, dtype=frame.dtype, device=compat.device(x))
         kept = KeptCells(xp, k, everything, limit_of, most_cells(x) if m > 1 else math.inf)
         twice = -2 * x
@@ -67,5 +74,6 @@ class FullPass(NamedTuple):
             if not kept.add(affine(twice, z, self.norms[part]), part.start):  # (m, objects of this block)
                 return None
         cells = kept.cells()
+        length = xp.astype(xp.linalg.vector_norm(x, axis=1), xp.float64)
         norm = xp.sqrt(xp.astype(take_rows(self.norms, cells.column), xp.float64))
         return Candidates(cells, frame.error(x.shape[1], take_rows(length, cells.row), norm))

@@ -15,6 +15,7 @@ from ..arrays import (
     kth_smallest,
     pick_blocks,
     put,
+    take_cells,
     take_rows,
     tally,
     true_positions,
@@ -136,8 +137,8 @@ def rank(
     value = padding.spread(xp, xp.astype(cells.value, xp.float64), xp.inf)
     value = xp.where(xp.isnan(value), xp.inf, value)
     order = xp.argsort(value, axis=1, stable=True)
-    value = xp.take_along_axis(value, order, axis=1)
-    column = xp.take_along_axis(padding.spread(xp, cells.column, -1), order, axis=1)
+    value = take_cells(value, order)
+    column = take_cells(padding.spread(xp, cells.column, -1), order)
     # one error for all cells of a row: if each cell had its error, comparing adjacent places would not be
     # enough to find all that may be in the wrong order
     error = xp.max(padding.spread(xp, error, 0.0), axis=1)

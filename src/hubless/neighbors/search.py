@@ -16,6 +16,7 @@ from ..arrays.products import even_size, map_blocks, workers
 from .all_pairs import search_all_pairs
 from .bfloat16_pass import Bfloat16Pass
 from .differences import squared_distances
+from .few_steps import Few, fits_few_steps, search_in_few_steps
 from .frame import Frame, ignore_overflow
 from .full_pass import FullPass
 from .precision import uses_bfloat16
@@ -39,9 +40,14 @@ def search(
     """Search as `nearest` does, for arrays that are checked already."""
     xp = namespace(queries, objects)
     wanted = k + 1 if exclude_self else k
+    short = uses_bfloat16(precision, queries, objects, wanted)
+    if not short and fits_few_steps(queries, objects, wanted):
+        few = search_in_few_steps(queries, objects, wanted)
+        if few is not None:
+            return _result(xp, few, exclude_self, return_distance, queries)
     with ignore_overflow():
         frame = Frame.of(xp, queries, objects)
-    stored = StoredObjects(xp, objects, frame, wanted, uses_bfloat16(precision, queries, objects, wanted))
+    stored = StoredObjects(xp, objects, frame, wanted, short)
     m = queries.shape[0]
     size = stored.tile(m)[0]
     paired = stored.search_themselves(k) if exclude_self and queries is objects else None
@@ -60,6 +66,15 @@ def search(
 
     index = xp.concat(map_blocks(xp, search_block, m, size) if paired is None else paired)
     return (xp.concat(map_blocks(xp, distances_of, m, size)), index) if return_distance else index
+
+
+def _result(xp: Any, few: Few, exclude_self: bool, return_distance: bool, queries: Array) -> Any:
+    """Return what `search` does."""
+    index, squared = few
+    if exclude_self:
+        itself = xp.arange(index.shape[0], dtype=index.dtype, device=compat.device(index))
+        squared, index = (drop_self(xp, values, index, itself) for values in (squared, index))
+    return (xp.astype(xp.sqrt(squared), queries.dtype), index) if return_distance else index
 
 
 class StoredObjects:

@@ -3,6 +3,7 @@
 Both return the cells that may be neighbours; a cell is a row of the stack and a column of its group.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -11,7 +12,7 @@ from ..arrays import Array, kth_smallest, take_rows
 from ..arrays.bfloat16 import HIGHEST, distance_codes, leave_out, round_points
 from ..arrays.products import minus_gram
 from .bfloat16_pass import FEW, WORTH, Rounding
-from .differences import close_distances
+from .differences import close_distances, squared_distances
 from .frame import Frame, squared_lengths
 from .ranking import Candidates, Cells, Minima, cells_within, most_cells
 
@@ -30,6 +31,23 @@ class Stack(NamedTuple):
         """Return the rows of the stack that cells compare with; groups begin at multiples of their size."""
         return row - row % self.is_member.shape[1] + column
 
+    def distances(self, row: Array, column: Array, scale: float) -> Array:
+        """Return the exact squared distances of cells, times scale²."""
+        own, other = take_rows(self.members, row), take_rows(self.members, self.place(row, column))
+        return squared_distances(self.X, self.X, own, other, scale)
+
+    def n_others(self, xp: Any) -> Array:
+        """Return with how many other objects each row is compared; (m,)."""
+        is_member = xp.astype(self.is_member, xp.int64)
+        return xp.reshape(xp.sum(is_member, axis=1, keepdims=True) - is_member, (-1,))
+
+    def neighbors(self, xp: Any, column: Array, is_known: Array) -> Array:
+        """Return the numbers of the objects in these columns, −1 where they are not known; (m, k)."""
+        row = xp.arange(column.shape[0], dtype=xp.int64, device=compat.device(column))
+        near = xp.clip(self.place(row[:, None], column), min=0)
+        index = xp.reshape(take_rows(self.members, xp.reshape(near, (-1,))), column.shape)
+        return xp.where(is_known, xp.astype(index, xp.int64), -1)
+
     def centres(self, xp: Any) -> Array:
         """Return the mean of a sample of each group, or of all of it; shape (groups, 1, d)."""
         groups, size = self.is_member.shape
@@ -46,29 +64,46 @@ class Stack(NamedTuple):
 
 # Inside a group, ½‖z − s‖² − (x − s)ᵀ(z − s) orders objects as ‖x − z‖² does; s is about the mean of the
 # group. Selection and rounding are those of `full_pass`, with half its values.
-def full_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates | None:
-    """Compare all pairs of each group in the precision of X; None if too many may be near."""
+def full_values(xp: Any, stack: Stack, frame: Frame) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """Compare all pairs of each group in the precision of X.
+
+    Returns
+    -------
+    value : array of shape (m, size), inf for an object itself and for what is no member
+    length : array of shape (m,), ‖x − s‖
+    limit_of : from the k-th smallest values to what no neighbour exceeds
+    """
     (groups, size), d = stack.is_member.shape, stack.X.shape[1]
-    m = groups * size
     points = frame.shifted(xp.reshape(take_rows(stack.X, stack.members), (groups, size, d)))
     norms = squared_lengths(points)  # (groups, size)
     value = minus_gram(points, xp.where(stack.is_member, norms / 2, xp.inf))  # (groups, size, size)
     flat = xp.reshape(value, (groups, size * size))
-    flat[:, :: size + 1] = xp.inf  # no object is a neighbour of itself
-    value = xp.reshape(flat, (m, size))
-    length = xp.sqrt(xp.astype(xp.reshape(norms, (m,)), xp.float64))
-    bound = xp.full((m,), xp.inf, dtype=xp.float64, device=compat.device(value))
+    flat[:, :: size + 1] = xp.inf
+    length = xp.sqrt(xp.astype(xp.reshape(norms, (-1,)), xp.float64))
+
+    def limit_of(best: Array) -> Array:
+        bound = xp.astype(best, xp.float64)
+        reach = length + xp.sqrt(xp.clip(2 * bound + length**2, min=0.0))
+        error = frame.error(d, length, xp.minimum(reach, xp.max(length))) / 2
+        return xp.astype(bound + 2 * error, value.dtype)
+
+    return xp.reshape(flat, (groups * size, size)), length, limit_of
+
+
+def full_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates | None:
+    """Compare all pairs of each group in the precision of X; None if too many may be near."""
+    value, length, limit_of = full_values(xp, stack, frame)
     minima = Minima.of(xp, value, k)
+    limit = xp.full(length.shape, xp.inf, dtype=value.dtype, device=compat.device(value))
     if minima.values.shape[1] >= k:
-        bound = xp.astype(kth_smallest(minima.values, k), xp.float64)
-    reach = length + xp.sqrt(xp.clip(2 * bound + length**2, min=0.0))
-    error = frame.error(d, length, xp.minimum(reach, xp.max(length))) / 2
-    limit = xp.where(xp.reshape(stack.is_member, (m,)), bound + 2 * error, -xp.inf)
-    cells = cells_within(xp, value, minima, xp.astype(limit, value.dtype))
+        limit = limit_of(kth_smallest(minima.values, k))
+    limit = xp.where(xp.reshape(stack.is_member, (-1,)), limit, -xp.inf)
+    cells = cells_within(xp, value, minima, limit)
     if cells.row.shape[0] > most_cells(value):
         return None
     cells, other = stack.without_self(xp, cells)
-    return Candidates(cells, frame.error(d, take_rows(length, cells.row), take_rows(length, other)) / 2)
+    error = frame.error(stack.X.shape[1], take_rows(length, cells.row), take_rows(length, other)) / 2
+    return Candidates(cells, error)
 
 
 def bfloat16_candidates(xp: Any, stack: Stack, k: int, frame: Frame) -> Candidates | None:

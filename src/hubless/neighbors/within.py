@@ -5,6 +5,7 @@ too large to be compared with itself at once goes through `search`, block by blo
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -14,11 +15,12 @@ from ..arrays import Array, convert, is_on_cpu, namespace, rows, subset, take_ro
 from ..arrays.devices import device_numbers
 from ..arrays.products import map_items
 from .differences import squared_distances
+from .few_steps import nearest_of_rows
 from .frame import SAMPLE, Frame, ignore_overflow, scale_of
 from .precision import groups_use_bfloat16
 from .ranking import Candidates, rank
 from .search import search
-from .stack import Stack, bfloat16_candidates, full_candidates
+from .stack import Stack, bfloat16_candidates, full_candidates, full_values
 
 CELLS = 1 << 22  # values of one stack: groups × (size of the largest)²
 NUMBERS = 1 << 20  # coordinates of one stack
@@ -119,22 +121,27 @@ def _nearest_rows(
     xp: Any, stack: Stack, k: int, frame: Frame, first: Callable[..., Candidates | None]
 ) -> Array | None:
     """Return the neighbours of each row of a stack, as rows of X; None for too many equal distances."""
-    m = stack.members.shape[0]
+    if first is full_candidates and not is_on_cpu(stack.members):
+        few = _nearest_in_few_steps(xp, stack, k, frame)
+        if few is not None:
+            return few
     found = first(xp, stack, k, frame)
     if found is None:
         return None
+    direct = partial(stack.distances, scale=frame.scale)
+    column = rank(xp, found.cells, stack.members.shape[0], k, found.error, direct)
+    return None if column is None else stack.neighbors(xp, column, column >= 0)
 
-    def direct(row: Array, column: Array) -> Array:
-        own, other = take_rows(stack.members, row), take_rows(stack.members, stack.place(row, column))
-        return squared_distances(stack.X, stack.X, own, other, frame.scale)
 
-    column = rank(xp, found.cells, m, k, found.error, direct)
-    if column is None:
+def _nearest_in_few_steps(xp: Any, stack: Stack, k: int, frame: Frame) -> Array | None:
+    value, _, limit_of = full_values(xp, stack, frame)
+    direct = partial(stack.distances, scale=frame.scale)
+    few = nearest_of_rows(xp, value, min(k, value.shape[1]), limit_of, direct, stack.n_others(xp))
+    if few is None:
         return None
-    row = xp.arange(m, dtype=xp.int64, device=compat.device(column))
-    near = xp.clip(stack.place(row[:, None], column), min=0)
-    index = xp.reshape(take_rows(stack.members, xp.reshape(near, (-1,))), (m, k))
-    return xp.where(column >= 0, xp.astype(index, xp.int64), -1)
+    index = stack.neighbors(xp, few.columns, few.squared < xp.inf)
+    none = xp.full((index.shape[0], k - index.shape[1]), -1, dtype=xp.int64, device=compat.device(index))
+    return xp.concat([index, none], axis=1)
 
 
 def _search_group(xp: Any, X: Array, order: Array, start: int, size: int, k: int) -> tuple[Array, Array]:
