@@ -144,13 +144,20 @@ class PgTable(Database):
     def lock(self) -> Iterator[None]:
         with self._session(autocommit=True) as connection:
             self._claim(connection, "pg_try_advisory_lock")
-            yield
+            try:
+                yield
+            finally:  # the server would free it too, some time after the connection is closed
+                with suppress(need("psycopg", "pgvector").Error):
+                    self._on_lock(connection, "pg_advisory_unlock")
 
-    def _claim(self, connection: Any, function: str) -> None:
+    def _on_lock(self, connection: Any, function: str) -> bool:
         key = literal(f"hubless {shown(self._path)}")
         query = "SELECT {function}(pg_catalog.hashtextextended({key}, 0::bigint))"
         query = compose(query, function=("pg_catalog", function), key=key)
-        if not connection.execute(query).fetchone()[0]:
+        return bool(connection.execute(query).fetchone()[0])
+
+    def _claim(self, connection: Any, function: str) -> None:
+        if not self._on_lock(connection, function):
             raise StoreError(f"another process is building {self.name}. Wait until it has finished.")
 
     def begin(self, blue: "PgTable", mark: Mark) -> None:
