@@ -21,8 +21,9 @@ test: $(VENV)/installed-test
 test-more: $(VENV)/installed-test-all
 	$(PYTEST) -m "$(FULL)"
 
+# and with every step of the switch, of which the others take one of several
 test-all: $(VENV)/installed-test-all
-	$(PYTEST)
+	HUBLESS_EVERY_STEP=1 $(PYTEST)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

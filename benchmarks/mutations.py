@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +32,7 @@ NOT_RUN = (
     "test_mutations_noticed_are_those_of_the_page",
 )
 NO_TESTS = 5  # what pytest returns where a room has no test with the marks
+QUICK = "tests/core/test_moments.py"  # all that --quick runs
 SUITES = {"fast": f"not ({MARKS})", "rest": MARKS}  # `make test`, and what `make test-more` adds
 
 
@@ -91,7 +93,7 @@ MUTATIONS = (
     Mutation(
         "a tie of votes goes to any class",
         "neighbors/knn.py",
-        "xp.argmax(xp.take_along_axis(votes, near, axis=1), axis=1)",
+        "xp.argmax(take_cells(votes, near), axis=1)",
         "xp.argmax(votes, axis=1) * 0",
     ),
     Mutation(
@@ -197,19 +199,23 @@ def measure(options: Options) -> dict[str, Any]:
     rows = []
     with progress_bar(None, len(mutations), desc="mutations") as bar:
         for mutation in mutations:
-            rows.append(of_mutation(mutation, suites, only_room=options.quick))
+            rows.append(of_mutation(mutation, suites, [QUICK] if options.quick else None))
             bar.update()
     return {"core": {"settings": {"suites": suites}, "rows": rows}}
 
 
-def of_mutation(mutation: Mutation, suites: dict[str, str], only_room: bool) -> dict[str, Any]:
-    """Return which suite notices a defect first, and by which test; `only_room` runs no tests of others."""
+def of_mutation(
+    mutation: Mutation, suites: dict[str, str], tests: Sequence[str | None] | None = None
+) -> dict[str, Any]:
+    """Return which suite notices a defect first, and by which test; those of its room run before all."""
     row: dict[str, Any] = {**mutation._asdict(), "noticed by": None}
-    tests = [[tests_of_room(mutation.file)]] + [[]] * (not only_room)
-    for (suite, marks), some in itertools.product(suites.items(), tests):
-        row[suite] = run_suite(marks, tuple(some), mutation)
+    for (suite, marks), some in itertools.product(
+        suites.items(), tests or (tests_of_room(mutation.file), None)
+    ):
+        paths = () if some is None else (some,)
+        row[suite] = run_suite(marks, paths, mutation)
         if row[suite]["failed"] is not None:
-            check_passes(marks, tuple(some))
+            check_passes(marks, paths)
             return row | {"noticed by": suite}
     return row
 

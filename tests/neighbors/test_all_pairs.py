@@ -45,7 +45,7 @@ def blocks_of(monkeypatch):
 def test_odd_points_in_blocks_of_odd_sizes(asarray, blocks_of, seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n, d, dtype = int(rng.integers(20, 120)), rng.integers(1, 7), rng.choice([np.float32, np.float64])
-    blocks_of(int(rng.integers(3, n)))
+    blocks_of(int(rng.integers(n // 8, n)))
     cores = 1 + 3 * (seed % 2)
     monkeypatch.setattr(products, "blas_threads", lambda: cores)
     monkeypatch.setattr(ranking, "BLOCK", int(rng.integers(1, 9)))

@@ -30,7 +30,7 @@ from hubless.stores import opening, switch
 from hubless.stores.journal import recover_switch
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
-from tests.stores.interleave import Actor, install
+from tests.stores.interleave import Actor, install, stride_of
 from tests.stores.store_contract import model_for, sample
 
 # what a killed process had open is closed by the system
@@ -210,6 +210,7 @@ WORK = {
     "apply": lambda world: apply_index(MODEL, str(world.served), world.kind.green),
     "read": read,
 }
+STRIDE = 4  # steps from one moment to the next, unless all are wanted
 STARTS = {"promote": "applied", "rollback": "promoted"}
 
 
@@ -230,6 +231,7 @@ def take(world, actor, steps=None, *, seen=0):
 @pytest.fixture
 def world(request, tmp_path, monkeypatch):
     world = World(request.param, tmp_path)
+    world.moments = stride_of(request.node.nodeid, STRIDE)
     world.start("applied")  # which loads the classes of stores
     install(monkeypatch)
     for limit in world.limits:
@@ -241,12 +243,12 @@ every_system = pytest.mark.parametrize("world", SYSTEMS, indirect=True)
 
 
 def crashes(world, work, then, *, sees_reads=True):
-    """Kill one process before each of its steps, let another run, then recover."""
-    moment, is_done = 0, False
+    """Kill one process before its steps, let another run, then recover."""
+    (moment, stride), is_done = world.moments, False
     while not is_done:
         world.start(STARTS[work])
         actor = Actor(partial(WORK[work], world), world.root, sees_reads=sees_reads)
-        take(world, actor, moment, seen=moment - 1)
+        take(world, actor, moment, seen=moment - stride)
         is_done = actor.is_done
         actor.kill()
         world.check_now()
@@ -256,7 +258,7 @@ def crashes(world, work, then, *, sees_reads=True):
         if then == "read":
             assert other.changes == [], "a reader wrote"
         world.check_end()
-        moment += 1
+        moment += stride
     return moment
 
 
@@ -285,13 +287,13 @@ def test_a_crash_at_every_change_and_then_another_verb(world, work, then):
 @every_system
 @pytest.mark.parametrize("work", STARTS)
 def test_a_crash_at_every_change_and_again_while_it_is_recovered(world, work):
-    first, is_done = 0, False
+    (first, stride), is_done = world.moments, False
     while not is_done:
         second, is_recovered = 0, False
         while not is_recovered:
             world.start(STARTS[work])
             actor = Actor(partial(WORK[work], world), world.root)
-            take(world, actor, first, seen=first - (second == 0))
+            take(world, actor, first, seen=first - (stride if second == 0 else 0))
             is_done = actor.is_done
             actor.kill()
             recovery = Actor(partial(WORK["recover"], world), world.root)
@@ -300,16 +302,16 @@ def test_a_crash_at_every_change_and_again_while_it_is_recovered(world, work):
             recovery.kill()
             world.check_end()
             second += 1
-        first += 1
+        first += stride
 
 
 def interleave(world, work, other):
-    """Let one process stop before each of its steps while another runs to its end."""
-    moment, is_done = 0, False
+    """Let one process stop before its steps while another runs to its end."""
+    (moment, stride), is_done = world.moments, False
     while not is_done:
         world.start(STARTS[work])
         actors = [Actor(partial(WORK[name], world), world.root, sees_reads=True) for name in (work, other)]
-        take(world, actors[0], moment, seen=moment - 1)
+        take(world, actors[0], moment, seen=moment - stride)
         is_done = actors[0].is_done
         for actor in reversed(actors):
             take(world, actor)
@@ -317,7 +319,7 @@ def interleave(world, work, other):
         if other == "read":
             assert actors[1].changes == [], "a reader wrote"
         world.check_end()
-        moment += 1
+        moment += stride
 
 
 @pytest.mark.faults
@@ -332,6 +334,7 @@ def test_another_process_at_every_step(world, work, other):
 @pytest.mark.parametrize("work", STARTS)
 def test_the_model_finds_a_reader_that_settles_switches(world, work, monkeypatch):
     """The defect that this model was written for: `open_store` settled switches, without a lock."""
+    world.moments = (0, 1)
     kind_of = opening._class_for
 
     def settling(text):
