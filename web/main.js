@@ -6,7 +6,7 @@ import { readDetails, readFigures } from "./data.js";
 import { element } from "./dom.js";
 import { renderClasses } from "./heatmap.js";
 import { renderMap } from "./map_section.js";
-import { navigation } from "./navigation.js";
+import { followAddress, navigation } from "./navigation.js";
 import { renderSkyline } from "./skyline.js";
 import { renderSummary } from "./summary.js";
 import { renderWhy } from "./why.js";
@@ -137,8 +137,11 @@ const start = async () => {
       ),
     );
   for (const section of sections) fill(place(main, section, figures), section, figures, details, page);
+  followAddress(
+    sections.map(({ id }) => id),
+    details,
+  );
   document.documentElement.dataset.ready = "true";
-  if (location.hash.length > 1) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 };
 
 // Folded parts cannot be opened on paper: measures, notes and neighbours are printed open.
