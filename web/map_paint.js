@@ -1,16 +1,6 @@
 // Colours of the map: the page's CSS variables, and one colour for every item in either state.
 
-const FALLBACK = {
-  background: "#ffffff",
-  surface: "#ffffff",
-  text: "#1b1f24",
-  muted: "#5c6670",
-  line: "#d9dee3",
-  before: "#d55e00",
-  after: "#0072b2",
-  wrong: "#b3261e",
-  accent: "#0072b2",
-};
+const NAMES = ["background", "surface", "text", "muted", "line", "before", "after", "wrong", "accent"];
 /** Okabe–Ito without black and with a darker yellow, so that all eight show on white and on black. */
 export const CLASS_COLOURS = [
   "#0072b2",
@@ -48,9 +38,7 @@ export const css = ([red, green, blue], opacity = 1) =>
 export const readTheme = () => {
   const style = getComputedStyle(document.documentElement);
   const theme = {};
-  for (const [name, fallback] of Object.entries(FALLBACK)) {
-    theme[name] = parse(style.getPropertyValue(`--${name}`).trim() || fallback);
-  }
+  for (const name of NAMES) theme[name] = parse(style.getPropertyValue(`--${name}`).trim());
   theme.item = mix(mix(theme.after, theme.muted, 0.55), theme.surface, 0.15);
   return theme;
 };

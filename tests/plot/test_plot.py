@@ -14,6 +14,7 @@ from PIL import Image
 
 from hubless import plot
 from hubless.plot import style
+from hubless.report.colours import LIGHT
 
 FIGURES = {
     "task": "labels",
@@ -219,7 +220,7 @@ def test_a_setting_may_be_a_word(report):
 def test_movers_are_sorted_and_the_chosen_one_is_filled_and_never_left_out(report):
     ax = plot.movers(report)
     assert [dot.get_xydata().tolist() for dot in ax.get_lines()] == [[[0.9, 0]], [[0.8, 1]]]
-    assert [dot.get_markerfacecolor() for dot in ax.get_lines()] == ["white", "#0072B2"]
+    assert [dot.get_markerfacecolor() for dot in ax.get_lines()] == ["white", LIGHT["after"]]
     tried = [{"name": f"m{i}", "score": 1 - i / 50, "error": None, "chosen": i == 30} for i in range(40)]
     report.figures["choice"]["movers"] = tried
     labels = [label.get_text() for label in plot.movers(report, most=3).get_yticklabels()]

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..report.colours import LIGHT
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -55,7 +57,7 @@ UNDATED: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "png": {}, 
 COLUMN, PAGE = 3.3, 6.9  # inches: one column of a paper, and two
 STATES = ("before", "after")
 # Dashed against solid, as these two colours are the same grey in black and white
-COLOURS = {"before": VERMILION, "after": BLUE, "queries": BLACK}
+COLOURS = {"before": LIGHT["before"], "after": LIGHT["after"], "queries": BLACK}
 DASHES = {"before": (0, (4, 1.5)), "after": "-", "queries": (0, (1, 1.2))}
 # Options for texts of the user: a dollar sign in them starts no formula
 PLAIN_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}

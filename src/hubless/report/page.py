@@ -16,6 +16,7 @@ import numpy as np
 
 from ..support.outputs import check_output, real_path
 from ..support.text import as_json, encodable
+from .colours import LIGHT, colour_rules
 from .details import LONG, NAME, SHORT, cut
 
 SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; a page of more may be larger
@@ -27,7 +28,6 @@ LENGTHS = (
 )
 TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
 GENERATOR = b'<meta name="generator" content="hubless report">'
-COLOURS = {"before": "#D55E00", "after": "#0072B2"}  # as in web/style.css
 FORMS = {"percent": (100, "0.1", " %"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
 
 
@@ -92,7 +92,7 @@ def _fill_template(figures: Mapping[str, Any], details: Mapping[str, Any]) -> st
     parts = {
         "{{title}}": html.escape(str(figures["title"])),
         "{{noscript}}": _without_script(figures),
-        "/*{{css}}*/": (assets / "page.css").read_text(encoding="utf-8"),
+        "/*{{css}}*/": colour_rules() + (assets / "page.css").read_text(encoding="utf-8"),
         "/*{{js}}*/": (assets / "page.js").read_text(encoding="utf-8"),
         "{{figures}}": inside_script(figures),
         "{{details}}": pack(details),
@@ -175,7 +175,7 @@ def _sparkline(line: Mapping[str, Any], k: int, width: int = 220, height: int = 
     def path(state: str) -> str:
         y = height - 2 - np.log1p(np.asarray(line[state], dtype=float)) / top * (height - 4)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        return f"<polyline points='{points}' fill='none' stroke='{COLOURS[state]}' stroke-width='2'/>"
+        return f"<polyline points='{points}' fill='none' stroke='{LIGHT[state]}' stroke-width='2'/>"
 
     title = f"N{k} of every item in falling order: orange before, blue after; both axes logarithmic"
     return (
