@@ -42,6 +42,7 @@ export const chart = (parent, { title, label, caption, draw, legend = null, afte
     const svg = draw(width);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", words);
+    hideInside(svg);
     holder.replaceChildren(svg);
   };
   const measure = () => {
@@ -53,6 +54,14 @@ export const chart = (parent, { title, label, caption, draw, legend = null, afte
   measure();
   new ResizeObserver(measure).observe(holder);
   return { figure, redraw };
+};
+
+/** Only the name of a chart is read aloud: Plot gives names to its parts too, which have no role. */
+const hideInside = (svg) => {
+  const inside = document.createElementNS(svg.namespaceURI, "g");
+  inside.setAttribute("aria-hidden", "true");
+  inside.append(...svg.childNodes);
+  svg.append(inside);
 };
 
 /**

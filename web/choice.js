@@ -32,6 +32,7 @@ export const renderChoice = (section, figures) => {
       table(
         [{ title: "Step" }, { title: "Time", numeric: true }],
         choice.seconds.map((step) => [step.what, duration(step.seconds)]),
+        "Time spent",
       ),
     );
   }

@@ -77,11 +77,12 @@ export const userWord = (text, length = 60) => {
  * A table; cells are texts, numbers or nodes.
  * @param {{title: string, numeric?: boolean}[]} columns
  * @param {(Node|string|number|null)[][]} rows
+ * @param {string} title for screen readers, another for each table of the page
  */
-export const table = (columns, rows) =>
+export const table = (columns, rows, title) =>
   element(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
     element(
       "table",
       {},

@@ -232,6 +232,7 @@ const pairList = ({ names, pairs, view }) => {
         count(pair.before),
         count(pair.after),
       ]),
+      TITLES[view],
     ),
   ];
 };

@@ -61,6 +61,7 @@ const moverTable = (movers) =>
       Number.isFinite(mover.seconds) ? duration(mover.seconds) : "",
       mover.chosen ? "chosen" : mover.why_not || "",
     ]),
+    "All movers that were tried",
   );
 
 const errorOf = (mover) => (Number.isFinite(mover.error) ? mover.error : 0);

@@ -45,6 +45,7 @@ const skylineChart = (parent, skyline, k) => {
           rows
             .filter((_, place) => place < 10 || place % 20 === 0 || place === rows.length - 1)
             .map((row) => [count(row.rank), count(row.before), count(row.after)]),
+          `N${k} of items by rank`,
         ),
       ),
     ],

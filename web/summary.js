@@ -115,7 +115,7 @@ const moreFigures = (summary) => {
   if (rows.length === 0 && notes.length === 0) return "";
   return folded(
     "More measures and notes",
-    rows.length > 0 ? table(columns, rows) : null,
+    rows.length > 0 ? table(columns, rows, "More measures") : null,
     notes.length > 0 ? element("ul", {}, ...notes.map(noteLine)) : null,
   );
 };

@@ -25,7 +25,7 @@ each_view = pytest.mark.parametrize(
 )
 
 
-def _lacking(message):
+def lacking(message):
     """Without a browser the tests are skipped, or fail where HUBLESS_BROWSER=required."""
     (pytest.fail if os.environ.get("HUBLESS_BROWSER") == "required" else pytest.skip)(message)
 
@@ -34,9 +34,9 @@ def browser_file():
     """Return the path of the browser."""
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
-        _lacking(f"no browser ({', '.join(BROWSERS)}) on the path: apt-get install chromium")
+        lacking(f"no browser ({', '.join(BROWSERS)}) on the path: apt-get install chromium")
     if find_spec("playwright") is None:
-        _lacking("Playwright drives the browser: pip install playwright")
+        lacking("Playwright drives the browser: pip install playwright")
     return executable
 
 

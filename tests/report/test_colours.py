@@ -66,7 +66,9 @@ def test_a_page_has_the_rules_of_its_colours_once():
 @pytest.mark.parametrize(("scheme", "colours"), [("light", LIGHT), ("dark", DARK)])
 def test_the_browser_shows_these_colours(open_page, scheme, colours):
     page = open_page(labelled_report, color_scheme=scheme)
-    read = "names => names.map(name => getComputedStyle(document.documentElement).getPropertyValue('--' + name))"
+    read = (
+        "names => names.map(name => getComputedStyle(document.documentElement).getPropertyValue('--' + name))"
+    )
     assert page.evaluate(read, list(colours)) == list(colours.values())
     page.emulate_media(media="print")
     assert page.evaluate(read, list(colours)) == list(LIGHT.values())
