@@ -1,7 +1,7 @@
 """The colours of the page, of its picture to share and of `hubless.plot`: written once, here.
 
-Orange is before and blue is after, as in the palette of Okabe and Ito, which people with any colour vision can
-tell apart; both are darker here than there, so that letters of these colours can be read.
+Orange is before and blue is after, as in the palette of Okabe and Ito, which people with any colour vision
+can tell apart; both are darker here than there, so that letters of these colours can be read.
 """
 
 LIGHT = {
