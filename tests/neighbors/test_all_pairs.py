@@ -5,7 +5,7 @@ import pytest
 
 from hubless import nearest
 from hubless.arrays import products, to_numpy
-from hubless.neighbors import all_pairs, kept_cells, ranking, search
+from hubless.neighbors import all_pairs, few_steps, kept_cells, ranking, search
 from hubless.neighbors.full_pass import FullPass
 from hubless.neighbors.precision import use_precision
 from tests import reference
@@ -32,8 +32,10 @@ def blocks_of(monkeypatch):
         return ran[-1]
 
     def blocks_of(size):
-        monkeypatch.setattr(search, "QUERY_ROWS", size)
-        monkeypatch.setattr(search, "OBJECT_ROWS", size)
+        for name, rows in {"QUERY_ROWS": size, "OBJECT_ROWS": size, "DEVICE_ROWS": (size, size)}.items():
+            monkeypatch.setattr(search, name, rows)
+        monkeypatch.setattr(search, "DEVICE_SHORT_ROWS", (size, size))
+        monkeypatch.setattr(few_steps, "CELLS", 0)  # as for large data on an accelerator
         return ran
 
     monkeypatch.setattr(search, "search_all_pairs", record)

@@ -5,6 +5,7 @@ import pytest
 
 from hubless import nearest
 from hubless.arrays import to_numpy
+from hubless.arrays.library import Streamed
 from hubless.neighbors import few_steps, knn, ranking, search
 from hubless.neighbors.knn import vote
 from tests import reference
@@ -100,3 +101,10 @@ def test_votes_of_several_k_at_once(asarray, rng, weighted, monkeypatch):
             share = np.ones(k) if weights is None else weights[i, :k]
             votes = [share[row[:k] == label].sum() for label in row[:k]]
             assert to_numpy(winner)[i] == row[int(np.argmax(votes))]
+
+
+def test_rows_that_are_still_on_the_host_need_other_steps(results):
+    host = np.zeros((300, 4), dtype=np.float32)
+    assert few_steps.fits_few_steps(host, host, 5)
+    assert not few_steps.fits_few_steps(host, Streamed(host, host[:0], None), 5)
+    assert not results

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..arrays import Array, is_on_cpu, namespace, smallest, take_cells
+from ..arrays.library import Streamed
 from ..arrays.products import affine
 from .differences import squared_distances
 from .frame import Frame, ignore_overflow
@@ -28,7 +29,7 @@ class Few(NamedTuple):
 
 def fits_few_steps(queries: Array, objects: Array, k: int) -> bool:
     """Return whether a search is little enough, on a device that starts steps slowly."""
-    if is_on_cpu(objects):
+    if isinstance(objects, Streamed) or is_on_cpu(objects):
         return False
     return queries.shape[0] * objects.shape[0] <= CELLS and k + SPARE <= objects.shape[0]
 
