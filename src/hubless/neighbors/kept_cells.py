@@ -32,6 +32,7 @@ class KeptCells:
         self.best = limit[:, None][:, :0]  # (m, up to k) minima
         self.parts: list[Cells] = []
         self.held = self.looked = 0  # cells now, and after the last look
+        self.is_ordered = True  # row by row
 
     def add(self, value: Array, start: int) -> bool:
         """Take the values of objects from `start` on, (m, objects); False if too many cells may be near."""
@@ -54,10 +55,12 @@ class KeptCells:
 
     def _look(self) -> None:
         """Leave out the cells that are above the limit by now."""
-        self.parts = [part.where(~(part.value > take_rows(self.limit, part.row))) for part in self.parts]
-        self.held = self.looked = sum(part.row.shape[0] for part in self.parts)
+        self.is_ordered &= len(self.parts) == 1
+        whole = Cells.concatenated(self.xp, self.parts)
+        self.parts = [whole.where(~(whole.value > take_rows(self.limit, whole.row)))]
+        self.held = self.looked = self.parts[0].row.shape[0]
 
     def cells(self) -> Cells:
         """Return the cells, row by row."""
         self._look()
-        return Cells.joined(self.xp, self.parts)
+        return self.parts[0] if self.is_ordered else self.parts[0].in_order(self.xp)

@@ -13,6 +13,7 @@ from ..arrays import (
     Array,
     is_on_cpu,
     kth_smallest,
+    namespace,
     pick_blocks,
     put,
     take_cells,
@@ -60,16 +61,23 @@ class Cells(NamedTuple):
 
     def where(self, kept: Array) -> "Cells":
         """Return the cells that a mask keeps."""
-        return Cells(self.row[kept], self.column[kept], self.value[kept])
+        (places,) = namespace(kept).nonzero(kept)  # once for all three: the host waits for an accelerator
+        return Cells(*(take_rows(part, places) for part in self))
+
+    @staticmethod
+    def concatenated(xp: Any, parts: list["Cells"]) -> "Cells":
+        """Return the cells of several parts of a matrix, part by part."""
+        return parts[0] if len(parts) == 1 else Cells(*map(xp.concat, zip(*parts, strict=True)))
 
     @staticmethod
     def joined(xp: Any, parts: list["Cells"]) -> "Cells":
         """Merge the cells of several parts of a matrix, row by row again."""
-        if len(parts) == 1:
-            return parts[0]
-        row, column, value = (xp.concat(pieces) for pieces in zip(*parts, strict=True))
-        order = xp.argsort(row, stable=True)
-        return Cells(take_rows(row, order), take_rows(column, order), take_rows(value, order))
+        return parts[0] if len(parts) == 1 else Cells.concatenated(xp, parts).in_order(xp)
+
+    def in_order(self, xp: Any) -> "Cells":
+        """Return the cells row by row, each row's in the order that they have here."""
+        order = xp.argsort(self.row, stable=True)
+        return Cells(*(take_rows(part, order) for part in self))
 
 
 class Candidates(NamedTuple):
