@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from . import style
 from .style import COLOURS, STATES, ReportOrFigures, figures_of
@@ -11,6 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ZERO = 0.5  # where an N10 of 0 is drawn on a logarithmic axis
+SMALLEST = 1e-6  # of the largest variance: what is smaller is rounding
+LETTERS = 28  # of a name of a mover on a line
+EQUALS = "\u00a0=\u00a0"  # where no line ends
 
 
 def skyline(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
@@ -20,7 +26,8 @@ def skyline(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
         for state in STATES:
             heights = [max(count, ZERO) for count in line[state]]
             axes.plot(line["rank"], heights, **_line(state, f"{state}: up to {line[state][0]:,g}"))
-        _level(axes, line["mean"], f"mean {line['mean']:.3g}", zorder=1)
+        if line["mean"] >= 1:  # a smaller one has no place between 0 and 1
+            _level(axes, line["mean"], f"mean {line['mean']:.3g}", zorder=1)
         axes.set(xscale="log", xlabel="items, the busiest first")
         _occurrence_axis(axes, k, max(line[state][0] for state in STATES))
         axes.xaxis.set_major_formatter("{x:,g}")
@@ -55,7 +62,8 @@ def centrality(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
             label = f"{state}: correlation {_signed(dots['correlation'])}"
             axes.plot(dots["distance"], heights, label=label, rasterized=True, **look)
         axes.set(xlabel="distance of the item to the mean of all items")
-        _occurrence_axis(axes, k, max(max(charts[state]["occurrence"], default=1) for state in STATES))
+        most = max(max(charts[state]["occurrence"], default=1) for state in STATES)
+        _occurrence_axis(axes, k, most, room=4)
         return axes
 
 
@@ -71,6 +79,7 @@ def variance(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
         axes.set(xlabel="principal component of the original items", ylabel="variance")
         axes.set(xscale="log", yscale="log")
         axes.xaxis.set_major_formatter("{x:,g}")
+        _variance_axis(axes, np.concatenate([variances[name] for name in (*STATES, "queries")]))
         return axes
 
 
@@ -95,16 +104,18 @@ def movers(report: ReportOrFigures, ax: "Axes | None" = None, most: int = 12) ->
     if not tried:
         raise ValueError("this report has no movers to compare: the mover was given, not searched for.")
     shown = [mover for i, mover in enumerate(tried) if i < most or mover["chosen"]]
-    with _chart(ax, height=0.19 * len(shown) + 0.85) as axes:
+    whole = [style.one_line(mover["name"], 4 * LETTERS).replace(" = ", EQUALS) for mover in shown]
+    names = [fill(name, LETTERS) for name in whole]
+    lines = max(name.count("\n") for name in names)
+    with _chart(ax, height=(0.19 + 0.1 * lines) * len(shown) + 0.85) as axes:
         for row, mover in enumerate(shown):
             colour = COLOURS["after"] if mover["chosen"] else style.INK
             axes.errorbar(
                 mover["score"], row, xerr=mover["error"], color=colour, marker="o", markersize=4,
                 markerfacecolor=colour if mover["chosen"] else "white", linewidth=1,
             )  # fmt: skip
-        names = [style.one_line(mover["name"], 34) for mover in shown]
         names += [f"and {len(tried) - len(shown)} more"] if len(tried) > len(shown) else []
-        axes.set_yticks(range(len(names)), labels=names, **style.PLAIN_TEXT)
+        axes.set_yticks(range(len(names)), labels=names, fontsize=6.5, **style.PLAIN_TEXT)
         for mover, label in zip(shown, axes.get_yticklabels(), strict=False):
             label.set(fontweight="bold" if mover["chosen"] else "normal")
         axes.set_ylim(len(names) - 0.4, -0.6)
@@ -143,12 +154,28 @@ def _signed(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def _occurrence_axis(axes: "Axes", k: int, most: float) -> None:
-    """Make the vertical axis that of N10: logarithmic from 1 on, with 0 as a separate tick below it."""
+def _variance_axis(axes: "Axes", values: np.ndarray) -> None:
+    """Show the variances that are no rounding errors, with numbers at powers of ten, or between two also."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    high = float(values.max(initial=0.0)) or 1.0
+    low = max(float(values[values > 0].min(initial=high)), SMALLEST * high)
+    axes.set_ylim(low / 1.6, high * 1.6)
+    between = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(subs=between))
+    axes.yaxis.set_major_formatter(lambda value, _: style.short(value))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _occurrence_axis(axes: "Axes", k: int, most: float, room: float = 1.6) -> None:
+    """Make the vertical axis that of N10: logarithmic from 1 on, with 0 as a separate tick below it.
+
+    `room` is above the busiest item, so that the legend covers nothing.
+    """
     ticks = [1, 3, 10, 30, 100] if most < 300 else [10**power for power in range(12)]
     shown = [tick for tick in ticks if tick <= max(most, 1)]
     axes.set_ylabel(f"N{k}: queries that find it")
     axes.set_yscale("log")
-    axes.set_ylim(ZERO * 0.8, max(most, 1) * 1.6)
+    axes.set_ylim(ZERO * 0.8, max(most, 1) * room)
     axes.yaxis.set_ticks([ZERO, *shown], labels=["0", *(f"{tick:,}" for tick in shown)])
     axes.yaxis.set_ticks([], minor=True)

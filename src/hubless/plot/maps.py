@@ -38,12 +38,12 @@ def hub_map(
     with panel(ax, height=COLUMN) as axes:
         area = _areas(axes, items, counts)
         # Dots are rasterized, to keep the file small; text stays text
-        dots: dict[str, Any] = {"linewidth": 0, "rasterized": True}
+        dots: dict[str, Any] = {"linewidth": 0, "rasterized": True, "clip_on": False}
         axes.scatter(x, y, s=area, color=FAINT, alpha=0.4, label="item", zorder=1, **dots)
         axes.scatter(query_x, query_y, s=0.5, color=INK, label="query", zorder=2, **dots)
         _draw_lines(axes, rays, colour)
         over = busiest[::-1]  # the busiest on top
-        rim: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5, "zorder": 4}
+        rim: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5, "zorder": 4, "clip_on": False}
         axes.scatter(x[over], y[over], s=area[over], color=colour, label="hub", **rim)
         _frame(axes, items, queries)
         for hub in _apart(axes, busiest, points):

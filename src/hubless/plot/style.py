@@ -4,7 +4,7 @@ The same data gives the same file: text stays text, ids come from a fixed salt, 
 pyplot: nothing is left open, and no window is needed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +13,7 @@ from ..report.colours import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
     from ..report.report import Report
@@ -61,6 +62,7 @@ COLOURS = {"before": LIGHT["before"], "after": LIGHT["after"], "queries": BLACK}
 DASHES = {"before": (0, (4, 1.5)), "after": "-", "queries": (0, (1, 1.2))}
 # Options for texts of the user: a dollar sign in them starts no formula
 PLAIN_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 ReportOrFigures: TypeAlias = "Report | Mapping[str, Any]"
 
@@ -125,7 +127,45 @@ def remove_frame(ax: "Axes") -> None:
     ax.spines[:].set_visible(False)
 
 
+def shade(name: str, share: float) -> str:
+    """Return a colour of the page mixed with its colour for nothing; `share` from 0 to 1."""
+    nothing, colour = (bytes.fromhex(LIGHT[key][1:]) for key in ("empty", name))
+    return "#" + bytes(round(a + share * (b - a)) for a, b in zip(nothing, colour, strict=True)).hex()
+
+
+def ramp(colours: Sequence[str]) -> "Colormap":
+    """Return the scale that goes through these colours."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("page", colours)
+
+
 def one_line(text: object, length: int = 40) -> str:
-    """Return a text of the user as a label: on one line, short, without characters that no file can hold."""
+    """Return a text of the user as a label: on one line, without characters that no file can hold.
+
+    A long one is cut in its middle, as names of classes often differ at their ends.
+    """
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in str(text)).split())
-    return line if len(line) <= length else line[: length - 1] + "…"
+    end = length // 3
+    return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
+
+
+def two_lines(text: object, length: int) -> str:
+    """Return a text of the user as a label on one line, or on two, parted where its words are."""
+    line = one_line(text, 2 * length)
+    if len(line) <= length:
+        return line
+    ends = [place for place in range(1, len(line)) if line[place - 1] in " _-./,"] or [length]
+    middle = min(ends, key=lambda place: abs(2 * place - len(line)))
+    return f"{line[:middle]}\n{line[middle:]}"
+
+
+def short(value: float | str) -> str:
+    """Return a number as 0.5, 20 or 10⁻⁴, and a word such as "no map" as one line."""
+    if isinstance(value, str):
+        return one_line(value, 16)
+    if value == 0 or 0.001 <= abs(value) < 10_000:
+        return f"{value:g}".replace("-", "−")
+    figure, power = f"{value:.1e}".split("e")
+    factor = "" if float(figure) == 1 else f"{float(figure):g}·".replace("-", "−")
+    return f"{factor}10{str(int(power)).translate(RAISED)}"
