@@ -177,3 +177,6 @@ def test_picture_can_be_drawn(tmp_path, monkeypatch):
     drawn = (tmp_path / "idea.svg").read_text()
     assert "queries stay" in drawn
     assert "worst hub" in drawn
+    style = re.search("<style>@media .prefers-color-scheme: dark.*?</style>", drawn)[0]
+    for rule in set(re.findall("(?:fill|stroke): #[0-9a-f]{6}", drawn.replace(style, ""))):
+        assert f'[style*="{rule}"]' in style  # no dark letters on a dark ground
