@@ -71,7 +71,7 @@ def test_terminals_of_any_encoding(monkeypatch, encoding):
             )
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "--splits", "0"]])
+@pytest.mark.parametrize("arguments", [["dance"], ["demo", "--splits", "0"]])
 def test_usage_errors_exit_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)

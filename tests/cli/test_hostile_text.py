@@ -85,6 +85,8 @@ STEPS = {
     "evaluate a forged model": "evaluate forged ITEMS --queries QUERIES --labels COLUMN",
     "predict": "predict model QUERIES --source ITEMS -k 1",
     "report": "report ITEMS --labels COLUMN -o FOLDER/pageTEXT.html",
+    "explain": "explain model",
+    "explain a forged model": "explain forged",
     "report of a forged model": "report ITEMS --labels COLUMN --model forged --queries QUERIES -o p.html",
     "update": "update model QUERIES --labels COLUMN -o FOLDER/newTEXT",
     "update a forged model": "update forged QUERIES --labels COLUMN -o FOLDER/new",

@@ -13,31 +13,46 @@ from ..integrations import FORMS
 from ..support.imports import lazy_names
 from ..support.system_errors import explain
 from ..support.version import __version__
-from .options import Parser, Verb, VerbOptions, write_error
+from .options import Parser, Verb, VerbOptions, write_error, write_lines
 
-CODES = "exit codes: 0 success; 1 failure, with a message that says why; 2 usage error; 130 interrupted"
-VERBS = {  # in the order in which users need them: the module with the options, and what the verb does
-    "demo": ("paper", "compare Euclidean, Move-query, Move-labeled and auto on data from scikit-learn"),
-    "doctor": ("look", "diagnose an index: its metric, its vectors, its hubs, and whether moving is safe"),
-    "fit": (
-        "learn",
-        "learn how to move the items of an index, from labels, queries and answers, or queries",
-    ),
-    "evaluate": ("report", "measure what a model changes for queries whose correct answers are known"),
-    "preview": ("look", "show what queries find now, and what they would find after the move"),
-    "predict": ("look", "classify queries by the vote of the moved items nearest to them"),
-    "move": ("move", "move new items on their way into the index, from stdin to stdout"),
-    "export": ("move", f"write a model for another program: {', '.join(FORMS)}"),
-    "report": ("report", "write a page that shows the hubs of an index and what moving changes"),
-    "apply": ("switch", "build the moved index beside the original, which is only read"),
-    "promote": ("switch", "switch to the moved index under the same name; the original is kept"),
-    "rollback": ("switch", "switch back to the original under the same name; the moved index is kept"),
-    "recover": ("switch", "complete or undo a switch that was interrupted"),
-    "status": ("switch", "say whether an index is an original or a moved one, and which model moved it"),
-    "update": ("learn", "let a model learn from more labeled items, or forget some, without its old data"),
-    "merge": ("learn", "merge models that learned from different items into one, without the data"),
-    "reproduce": ("paper", "run the paper's experiments: a raw result per data set, method and split"),
-    "tables": ("paper", "make the paper's tables from raw results, beside the published figures"),
+CODES = "exit codes: 0 success; 1 failure, and why; 2 usage error; 130 interrupted"
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the module with the options, and words
+    "start here": {
+        "demo": ("paper", "compare plain k-NN with three ways to move, on embedded data"),
+    },
+    "look at an index; nothing in it is changed": {
+        "doctor": ("look", "diagnose an index: metric, vectors, hubs, is moving safe?"),
+        "report": ("report", "write a page that shows hubs and what moving changes"),
+        "status": ("switch", "say whether an index was moved, and by which model"),
+    },
+    "learn a model": {
+        "fit": ("learn", "learn from labels, from answers, or from queries alone"),
+        "explain": ("look", "say what a model is, how it was chosen, and its figures"),
+        "preview": ("look", "show what queries find before and after the move"),
+        "evaluate": ("report", "measure what a model changes, for queries with known answers"),
+        "predict": ("look", "classify queries by the vote of the nearest moved items"),
+        "update": ("learn", "learn from more labeled items, or forget some"),
+        "merge": ("learn", "merge models that learned from different items"),
+    },
+    "repair the index": {
+        "apply": ("switch", "build the moved index beside the original, which is only read"),
+        "promote": ("switch", "switch to the moved index under the same name"),
+        "rollback": ("switch", "switch back to the original under the same name"),
+        "recover": ("switch", "complete or undo a switch that was interrupted"),
+        "move": ("move", "move new items on their way in, from stdin to stdout"),
+        "export": ("move", f"write a model for {', '.join(FORMS)}"),
+    },
+    "the paper": {
+        "reproduce": ("paper", "run the paper's experiments, as raw results"),
+        "tables": ("paper", "make its tables from raw results, beside the published ones"),
+    },
+}
+VERBS = {name: entry for verbs in GROUPS.values() for name, entry in verbs.items()}
+FIRST_STEPS = {  # what to type first, and why
+    "hubless demo": "see what it does",
+    "hubless doctor vectors.npy": "are there hubs?",
+    "hubless report vectors.npy --labels labels.npy --open": "would it help?",
+    "hubless fit vectors.npy --labels labels.npy -o model": "learn, and what is next",
 }
 _load = lazy_names(__name__, {f"add_{verb}": f"{module}_verbs" for verb, (module, _) in VERBS.items()})
 
@@ -45,10 +60,14 @@ _load = lazy_names(__name__, {f"add_{verb}": f"{module}_verbs" for verb, (module
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return 0 for success, 1 for a failure, 130 for Ctrl-C. A usage error exits with 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments:
+        write_lines(parser("").format_help().split("\n"), sys.stdout)
+        return 0
     verb = next((text for text in arguments if not text.startswith("-")), "")
     options = parser(verb).parse_args(arguments, VerbOptions())
     warnings.filterwarnings("ignore", "The number of unique classes")  # data may have many classes
     try:
+        options.read_label_files()
         return options.run(options) or 0
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stderr.close()
@@ -77,13 +96,30 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all verbs; with `only`, only that verb has its options, which loads less."""
     parser = Parser(
         prog="hubless",
-        description="Better k-nearest-neighbour answers: move the stored vectors, never the queries.",
+        usage="hubless VERB ...",
+        description=_overview(),
         epilog=CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
-    parser.add_argument("--version", action="version", version=f"hubless {__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB", parser_class=Verb)
+    more = parser.add_argument_group("options")
+    text = "show this help; after a verb, its options and examples"
+    more.add_argument("-h", "--help", action="help", help=text)
+    more.add_argument("--version", action="version", version=f"hubless {__version__}")
+    verbs = parser.add_subparsers(help=argparse.SUPPRESS, required=True, metavar="VERB", parser_class=Verb)
     for name, (_, text) in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        verb = verbs.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
         if only in (None, name):
             _load(f"add_{name}")(verb)
     return parser
+
+
+def _overview() -> str:
+    """Return what hubless is, what to type first, and the verbs by purpose."""
+    lines = ["Better k-nearest-neighbour answers: move the stored vectors, never the queries."]
+    lines += ["", "first steps:", *(f"  {line:<55}{why}" for line, why in FIRST_STEPS.items())]
+    for purpose, verbs in GROUPS.items():
+        lines += ["", f"{purpose}:"]
+        for name, (_, text) in verbs.items():
+            lines.append(f"  {name:<10} {text}")
+    return "\n".join(lines)

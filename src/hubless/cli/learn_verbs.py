@@ -157,7 +157,7 @@ def add_update(verb: Verb) -> None:
     )
     option(verb, "model", MODEL)
     verb.add_source()
-    option(verb, "--labels COLUMN", LABELS, required=True)
+    option(verb, "--labels COLUMN-OR-FILE", LABELS, required=True)
     option(verb, "--remove", "forget these items instead")
     option(verb, "-o --out MODEL", "new folder to write", required=True)
 

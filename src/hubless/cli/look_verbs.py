@@ -1,7 +1,7 @@
-"""The verbs that look at an index and at what a model would find: doctor, preview, predict."""
+"""The verbs that look at an index, or at a model and what it finds: doctor, explain, preview, predict."""
 
 from ..repair.defaults import FETCHED
-from .options import MODEL, SOURCE, TEXT, Verb, VerbOptions, option, positive
+from .options import LABELS, MODEL, SOURCE, TEXT, Verb, VerbOptions, option, positive
 
 
 def add_doctor(verb: Verb) -> None:
@@ -25,6 +25,18 @@ def _doctor(options: VerbOptions) -> None:
 
     queries = options.open_queries()
     options.show(diagnose(options.open_source(), queries=queries, **options.given("text", "k")))
+
+
+def add_explain(verb: Verb) -> None:
+    """Add the options of `hubless explain`."""
+    verb.explain(_explain, "hubless explain model", more="It reads the model alone, not the index.")
+    option(verb, "model", f"{MODEL}, or one that hubless.save wrote")
+
+
+def _explain(options: VerbOptions) -> None:
+    from ..repair.explanation import explain_model
+
+    options.show(explain_model(options.model))
 
 
 def add_preview(verb: Verb) -> None:
@@ -67,8 +79,7 @@ def add_predict(verb: Verb) -> None:
     option(verb, "model", f"{MODEL}, or a classifier that hubless.save wrote")
     verb.add_queries("queries")
     verb.add_source("--source SOURCE", f"the items that vote; {SOURCE}")
-    text = "column with the class of each item (default: the one that the model learned from)"
-    option(verb, "--labels COLUMN", text)
+    option(verb, "--labels COLUMN-OR-FILE", f"{LABELS} (default: the column that the model learned from)")
     option(verb, "-k K", "items that vote (default: as many as were chosen with the model)", type=positive)
 
 

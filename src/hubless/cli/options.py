@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
@@ -21,7 +23,8 @@ ITEMS = (
     "for files and FAISS: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of labels, "
     "whose column is `label`"
 )
-LABELS = "column with the class of each item"
+LABELS = "column with the class of each item, or a file with one per row (.npy .txt .csv …)"
+LABEL_FILES = (".npy", ".txt", ".csv", ".tsv", ".json", ".jsonl", ".parquet")
 MODEL = "folder that `hubless fit` wrote"
 TEXT = 'column of items to show (default: "text", "title" or "name", where there is one)'
 OF_SOURCE = ("vector", "id", "metric", "items")  # options that describe the source
@@ -61,10 +64,23 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and a message, and exit."""
+        """Print the usage, a message and the nearest known word, and exit."""
+        message += self._nearest(message)
         for text in self.given:  # a password may have spaces
             message = message.replace(text, without_secrets(text))
         super().error(printable(without_secrets_in(message, self.given)))
+
+    def _nearest(self, message: str) -> str:
+        """Return a hint for a verb or an option that was mistyped."""
+        known = {*self._option_string_actions}
+        for choices in (action.choices for action in self._actions if isinstance(action.choices, dict)):
+            known |= {*choices}
+            known |= {option for verb in choices.values() for option in verb._option_string_actions}
+        wrong = re.findall(r"invalid choice: '([^']*)'", message) if "argument VERB" in message else []
+        if message.startswith("unrecognized arguments: "):
+            wrong = [word.partition("=")[0] for word in message.split()[2:] if word.startswith("-")]
+        near = [match for word in wrong for match in get_close_matches(word, known, 1)]
+        return f". Did you mean {' and '.join(near)}?" if near else ""
 
 
 class Verb(Parser):
@@ -103,7 +119,7 @@ class Verb(Parser):
     def add_truth(self, required: bool = True) -> None:
         """Add the options that say what is learned from or compared with: classes, or judgements."""
         kind = self.add_mutually_exclusive_group(required=required)
-        option(kind, "--labels COLUMN", LABELS)
+        option(kind, "--labels COLUMN-OR-FILE", LABELS)
         option(kind, "--pairs FILE", "relevance judgements: query-id, corpus-id, score", type=Path)
 
     def add_seed(self, what: str) -> None:
@@ -123,6 +139,32 @@ class VerbOptions(argparse.Namespace):
     def given(self, *names: str) -> dict[str, Any]:
         """Return the options with these names."""
         return {name: getattr(self, name) for name in names}
+
+    def read_label_files(self) -> None:
+        """Let --labels and --query-labels name a file with a label per row: a table of one column."""
+        for labels, items in (("labels", "items"), ("query_labels", "query_items")):
+            name = getattr(self, labels, None)
+            if name is None or Path(name).suffix.lower() not in LABEL_FILES:
+                continue
+            path, typed = Path(name).expanduser(), labels.replace("_", "-")
+            if getattr(self, items) is not None:
+                table = items.replace("_", "-")
+                self.usage_error(f"--{typed} names a column of the table that --{table} gives; got {name}")
+            if not path.is_file():
+                self.usage_error(f"--{typed} is a column or a file with a label per row; no file is {name}")
+            setattr(self, items, path)
+            setattr(self, labels, self._label_column(path, typed))
+
+    def _label_column(self, path: Path, typed: str) -> str:
+        """Return the column of labels of a file: its only one, or `label`."""
+        from ..stores.files.file_rows import read_table
+
+        columns = list(read_table(path))
+        if len(columns) == 1 or "label" in columns:
+            return columns[0] if len(columns) == 1 else "label"
+        has, table = ", ".join(columns), "items" if typed == "labels" else "query-items"
+        self.usage_error(f"{path} has the columns {has}: give --{table} {path} --{typed} COLUMN")
+        raise AssertionError("a usage error exits")
 
     def open_source(self) -> Any:
         """Open the store of the items; None where none is named."""

@@ -103,7 +103,8 @@ def _report(options: VerbOptions) -> None:
 
 def _add_comparison(verb: Verb) -> None:
     """Add the options that say how answers are compared with the truth."""
-    option(verb, "--query-labels COLUMN", "column with the class of each query (default: as --labels)")
+    text = "column with the class of each query, or a file with one per row (default: as --labels)"
+    option(verb, "--query-labels COLUMN-OR-FILE", text)
     text = "answers that count (default: 10); with --labels, neighbours that vote (default: those chosen)"
     option(verb, "-k K", text, type=positive)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .apply import rollback_index as rollback_index
     from .doctor import diagnose as diagnose
     from .evaluate import evaluate_index as evaluate_index
+    from .explanation import explain_model as explain_model
     from .item_steps import ItemSteps as ItemSteps
     from .learn_index import fit_index as fit_index
     from .log_evaluation import evaluate_log as evaluate_log
@@ -35,6 +36,7 @@ _HOMES = {
     "diagnose": "doctor",
     "evaluate_index": "evaluate",
     "evaluate_log": "log_evaluation",
+    "explain_model": "explanation",
     "find_planted": "planted",
     "fit_index": "learn_index",
     "index_status": "apply",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> 
     for column in requested:
         if column not in known:
             has = ", ".join(known) or "none; for files, give a table that has it (--items, --query-items)"
-            raise StoreError(f"{name} has no column {column!r}; it has {has}.")
+            near = get_close_matches(column, known, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise StoreError(f"{name} has no column {column!r}; it has {has}.{hint}")
 
 
 def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> str:

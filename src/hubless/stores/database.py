@@ -39,7 +39,10 @@ class Database(Store):
     def from_source(cls, source: str, *, items: Any = None, **options: Any) -> Self:
         kind = source.partition(":")[0]  # no more of it is in a message: it may contain a password
         if items is not None:
-            raise StoreError(f"{kind} databases keep the columns of their items; leave out --items.")
+            raise StoreError(
+                f"{kind} databases keep the columns of their items: name the column of classes "
+                "(--labels COLUMN), and leave out --items."
+            )
         address, _, table = source.rpartition("#")
         if not address or not table:
             raise StoreError(f"name the table or collection after a #: {kind}:ADDRESS#NAME.")

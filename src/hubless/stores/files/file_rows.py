@@ -109,7 +109,10 @@ def attach(rows: FileRows, items: Columns, id: str | None, name: str) -> None:
 
 
 def read_table(path: str | os.PathLike[str]) -> Columns:
-    """Read a table: CSV or TSV with a header, JSON, JSON lines, Parquet; or labels, as .npy or one a line."""
+    """Read a table: CSV or TSV with a header, JSON, JSON lines, Parquet; or labels, as .npy or one a line.
+
+    A CSV of one column whose first value occurs again has labels alone, and no header.
+    """
     file = Path(os.path.expanduser(path))
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
@@ -129,6 +132,8 @@ def _csv(file: Path) -> Columns:
             rows = csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
             names = next(rows, [])
             values = [row for row in rows if row]  # without blank lines
+        if len(names) == 1 and names in values:  # labels without a header
+            names, values = ["label"], [names, *values]
     finally:
         csv.field_size_limit(limit)
     if len(set(names)) < len(names):
