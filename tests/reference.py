@@ -147,6 +147,12 @@ def hub_occurrence(counts):
     return sum(c for c in counts if c >= 2 * mean(counts)) / sum(counts)
 
 
+def gini(counts):
+    """Mean difference of two counts over twice their mean, by their ranks."""
+    apart = sum((2 * rank - len(counts) + 1) * count for rank, count in enumerate(sorted(counts)))
+    return apart / (len(counts) * sum(counts))
+
+
 def busiest_share(counts):
     busiest = sorted(counts, reverse=True)[: math.ceil(len(counts) / 100)]
     return sum(busiest) / sum(counts)

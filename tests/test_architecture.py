@@ -25,6 +25,7 @@ ROOMS = (
     "moments",
     "solve",
     "hubness",
+    "hubness_change",
     "chance",
     "retrieval",
     "theory",

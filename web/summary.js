@@ -1,7 +1,12 @@
 import { element, folded, table } from "./dom.js";
 import { changeInForm, count, inForm } from "./format.js";
 
-const VERDICTS = { move: ["✓", "move"], "no gain": ["≈", "no-gain"], harmful: ["✕", "harmful"] };
+const VERDICTS = {
+  move: ["✓", "move"],
+  mixed: ["±", "no-gain"],
+  "no gain": ["≈", "no-gain"],
+  harmful: ["✕", "harmful"],
+};
 
 /** Section 1: the sentence, four figures before → after, the verdict. */
 export const renderSummary = (section, figures) => {
@@ -38,23 +43,25 @@ const tile = (figure) => {
     ),
     element("p", { class: "judgement" }, element("span", { "aria-hidden": "true" }, `${sign} `), word),
     element("p", { class: "change" }, changeWords(figure)),
+    chanceWords(figure),
     element("p", { class: "says" }, figure.says ?? ""),
   );
 };
 
 /** @returns {[string, string, string]} class, sign and word of a change; a word, never colour alone */
-const judge = ({ key, before, after, low, high, better }) => {
+const judge = ({ before, after, judgement }) => {
   if (!Number.isFinite(before) || !Number.isFinite(after)) return ["same", "", "not measured"];
   if (before === after) return ["same", "=", "no change"];
-  if (Number.isFinite(low) && Number.isFinite(high) && low <= 0 && high >= 0)
-    return ["same", "≈", "no clear change"];
-  if (key === "score" && !(Number.isFinite(low) && Number.isFinite(high)))
-    return ["same", "≈", "too few queries to tell"];
-  const rising = after > before;
-  return (better === "higher") === rising
-    ? ["better", rising ? "▲" : "▼", "better"]
-    : ["worse", rising ? "▲" : "▼", "worse"];
+  if (judgement === "same") return ["same", "≈", "no clear change"];
+  if (judgement === "unknown") return ["same", "≈", "too few queries to tell"];
+  return [judgement, after > before ? "▲" : "▼", judgement];
 };
+
+/** What random answers would give, where that is known. */
+const chanceWords = ({ chance, form }) =>
+  Number.isFinite(chance)
+    ? element("p", { class: "says by-chance" }, `By chance ${inForm(chance, form)}.`)
+    : null;
 
 const changeWords = ({ before, after, low, high, form }) => {
   if (!Number.isFinite(before) || !Number.isFinite(after)) return "";

@@ -8,11 +8,13 @@ from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from scipy.special import betainc
 
 from .arrays.inputs import check_count
 
 FALSE_ALARMS = 0.05  # share of collections without hubs in which some object is called a hub
+NEVER = 1e-12  # a rate so small that what is rarer can be left out of a sum
 
 
 # P(N_k ≥ t) = Σ_{j ≥ t} C(m, j) pʲ (1 − p)^{m − j} = I_p(t, m − t + 1) with p = k / n
@@ -54,6 +56,41 @@ def chance_antihub_share(n_queries: int, n_objects: int, k: int) -> float:
     return float((1 - k / n_objects) ** n_queries)
 
 
+# 1 − m k / n, or 0: m queries have m k places, and there are n objects
+def least_antihub_share(n_queries: int, n_objects: int, k: int) -> float:
+    """Return the share of objects that are in no answer at the least, whatever the answers are."""
+    return max(0.0, 1 - n_queries * k / n_objects)
+
+
+# Σ_{t ≥ 1} E min(b, C_t) / (m k), b = ⌈n / 100⌉: C_t ~ Binomial(n, P(N_k ≥ t)) objects reach t, as if the
+# objects were independent; and E min(b, C) = b P(C ≥ b) + n p P(C' < b − 1) with C' ~ Binomial(n − 1, p)
+def chance_busiest_share(n_queries: int, n_objects: int, k: int) -> float:
+    """Return the share of all places that the busiest 1 % of the objects (one at least) take by chance."""
+    n, busiest = n_objects, -(-n_objects // 100)
+    p = _tails(n_queries, n, k)
+    expected = busiest * _tail(busiest, n, p) + n * p * (1 - _tail(busiest - 1, n - 1, p))
+    return min(1.0, float(expected.sum()) / (n_queries * k))
+
+
+# Σ_{t ≥ 1} P(N_k ≥ t) P(N_k < t) / E[N_k], which is E|N − N'| / (2 E[N]) of two independent objects
+def chance_gini(n_queries: int, n_objects: int, k: int) -> float:
+    """Return the Gini coefficient of N_k by chance: 0 if all objects are found equally often."""
+    p = _tails(n_queries, n_objects, k)
+    return float((p * (1 - p)).sum()) / (n_queries * k / n_objects)
+
+
+def _tails(n_queries: int, n_objects: int, k: int) -> np.ndarray:
+    """Return P(N_k ≥ t) for t = 1, 2, … as long as it matters."""
+    last = hub_threshold(n_queries, n_objects, k, NEVER)
+    return _tail(np.arange(1, last + 1), n_queries, k / n_objects)
+
+
+def _tail(least: Any, trials: int, p: Any) -> np.ndarray:
+    """Return P(C ≥ least) of C ~ Binomial(trials, p)."""
+    inside = betainc(np.clip(least, 1, trials), np.maximum(trials - least, 0) + 1, p)
+    return np.where(np.asarray(least) <= 0, 1.0, np.where(np.asarray(least) > trials, 0.0, inside))
+
+
 # min {t : P(N_k ≤ t)ⁿ ≥ ½}, as if the objects were independent
 def chance_largest(n_queries: int, n_objects: int, k: int) -> int:
     """Return the N_k of the busiest object by chance: its median over collections."""
@@ -71,6 +108,8 @@ class Chance:
 
     skewness: float
     antihub_share: float
+    least_antihub_share: float  # whatever the answers are, not only by chance
+    busiest_share: float
     largest_occurrence: int
     threshold: int  # an object is a hub from this N_k on
     false_alarms: float  # at this rate
@@ -105,6 +144,8 @@ def measure_chance(n_queries: int, n_objects: int, k: int, *, false_alarms: floa
     return Chance(
         chance_skewness(*of),
         chance_antihub_share(*of),
+        least_antihub_share(*of),
+        chance_busiest_share(*of),
         chance_largest(*of),
         hub_threshold(*of, false_alarms),
         false_alarms,

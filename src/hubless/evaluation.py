@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays.inputs import distinct
 from .arrays.library import blocks
+from .chance import Chance, measure_chance
 from .hubness import Hubness, measure_hubness
+from .hubness_change import Interval, change_intervals
 from .neighbors import nearest
 from .neighbors.knn import exhaustive, vote, votes_of
 from .retrieval import MEASURES, Relevant, gains
@@ -70,6 +73,11 @@ class Answers:
     metric: str  # "l2", "cosine" (of unit vectors) or "ip"
     seconds: float = 0.0  # that the searches took
     is_corrected: bool = False  # whether objects were corrected for inner products, and so lose nothing
+    different: np.ndarray | None = None  # rows of the queries without repeated ones; None if none repeats
+
+    def counted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the queries that hubs are counted over, each different one once."""
+        return values if self.different is None else values[self.different]
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Evaluation:
     fixed: int  # queries answered correctly after and not before; 0 where there is no before
     broken: int  # queries answered correctly before and not after; likewise
     answered: str  # what a correct answer is, in words
-    hubness: BeforeAfter  # Hubness; None where nothing could be searched for before the move
+    hubness: BeforeAfter  # Hubness over different queries; None where nothing could be searched for before
     notes: list[str]
     answers: Answers = field(repr=False, compare=False)
 
@@ -97,6 +105,17 @@ class Evaluation:
             },
             "notes": self.notes,
         }
+
+    @property
+    def chance(self) -> Chance:
+        """What chance gives for the measures of hubness."""
+        hubness = self.hubness.after
+        return measure_chance(hubness.n_queries, hubness.n_objects, hubness.k)
+
+    def hubness_intervals(self) -> dict[str, Interval]:
+        """Return the 95 % interval of the change of each measure of hubness."""
+        before, after = (self.answers.counted(state) for state in self.answers.neighbors)
+        return change_intervals(before, after, self.hubness.after.n_objects)
 
     @property
     def has_before(self) -> bool:
@@ -181,9 +200,10 @@ def evaluate_classes(
         measure_change("accuracy", "all", *(state.astype(float) for state in correct)),
         measure_change(f"precision@{h}", "all", *((~state).mean(axis=1) for state in wrong)),
     ]
-    hubness = [measure_hubness(indices, n, object_labels=codes, query_labels=truth_codes) for indices in near]
     classes = BeforeAfter(*(names[state] for state in predicted)), names[codes], names[truth_codes]
-    answers = Answers(stored, queries.before, near, wrong, correct, *classes, ks, metric, seconds)
+    answers = _answers(stored, queries.before, near, wrong, correct, *classes, ks, metric, seconds)
+    labels_of = {"object_labels": codes, "query_labels": answers.counted(truth_codes)}
+    hubness = [measure_hubness(answers.counted(indices), n, **labels_of) for indices in near]
     missing = names[np.setdiff1d(truth_codes, codes)].tolist()
     if missing:
         notes = [f"{len(missing)} class(es) of queries have no item: {', '.join(missing[:5])}", *notes]
@@ -232,8 +252,8 @@ def evaluate_relevance(
     wrong = BeforeAfter(*(state[:, :h] <= 0 for state in worth))
     correct = BeforeAfter(*(np.asarray((state[:, :k] > 0).any(axis=1)) for state in worth))
     no_classes, ks = (None, None, None), BeforeAfter(k, k)
-    answers = Answers(stored, queries.before, near, wrong, correct, *no_classes, ks, metric, seconds)
-    hubness = [measure_hubness(indices, n) for indices in near]
+    answers = _answers(stored, queries.before, near, wrong, correct, *no_classes, ks, metric, seconds)
+    hubness = [measure_hubness(answers.counted(indices), n) for indices in near]
     return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, answers)
 
 
@@ -258,6 +278,12 @@ def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tup
     return nearest(queries, stored, k)
 
 
+def _answers(stored: BeforeAfter, queries: np.ndarray, *others: Any) -> Answers:
+    """Return the answers, with the rows of different queries where some repeat others."""
+    answers, different = Answers(stored, queries, *others), distinct(queries)
+    return answers if len(different) == len(queries) else replace(answers, different=different)
+
+
 def _evaluation(
     figures: list[Change], answered: str, hubness: Sequence[Hubness], notes: Sequence[str], answers: Answers
 ) -> Evaluation:
@@ -266,6 +292,10 @@ def _evaluation(
         notes = [f"{n_same:,} of {n_queries:,} queries are stored items, and find themselves.", *notes]
     if len(answers.stored.before) <= HUBS:
         notes = [f"With {HUBS} items or fewer, every query finds all: hubs cannot be measured.", *notes]
+    if answers.different is not None:
+        repeated = n_queries - len(answers.different)
+        note = f"{repeated:,} of {n_queries:,} queries repeat another; hubs are counted without them."
+        notes = [note, *notes]
     before, after = answers.correct
     fixed, broken = int((after & ~before).sum()), int((before & ~after).sum())
     return Evaluation(figures, fixed, broken, answered, BeforeAfter(*hubness), [*notes], answers)

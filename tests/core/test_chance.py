@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from hubless.chance import (
     chance_antihub_share,
+    chance_gini,
     chance_largest,
     chance_of_occurrence,
     chance_skewness,
@@ -48,14 +49,19 @@ def drawn_counts(rng, m, n, k):
     return np.bincount(answers.ravel(), minlength=n)
 
 
-def test_simulated_answers_agree(rng):
-    m, n, k, rounds = 200, 300, 5, 400
+@pytest.mark.parametrize(("m", "n", "k"), [(200, 300, 5), (30, 700, 10)])
+def test_simulated_answers_agree(rng, m, n, k):
+    rounds = 300
     chance = measure_chance(m, n, k)
     counts = [drawn_counts(rng, m, n, k) for _ in range(rounds)]
     largest = [max(each) for each in counts]
     assert np.mean([reference.antihub_share(each) for each in counts]) == pytest.approx(
         chance.antihub_share, abs=0.002
     )
+    assert np.mean([reference.busiest_share(each) for each in counts]) == pytest.approx(
+        chance.busiest_share, rel=0.01
+    )
+    assert np.mean([reference.gini(each) for each in counts]) == pytest.approx(chance_gini(m, n, k), rel=0.01)
     assert np.mean([reference.skewness(each) for each in counts]) == pytest.approx(chance.skewness, abs=0.02)
     assert abs(np.median(largest) - chance.largest_occurrence) <= 1
     alarms = np.mean(np.array(largest) >= chance.threshold)
@@ -78,6 +84,12 @@ def test_large_numbers_take_no_time_and_all_objects_are_no_chance():
 def test_impossible_sizes_are_refused(sizes, words):
     with pytest.raises(ValueError, match=words):
         measure_chance(*sizes)
+
+
+def test_places_that_are_too_few_leave_items_out():
+    """203 queries have 2,030 places, so 3,153 of 5,183 items at the least are in no answer."""
+    assert measure_chance(203, 5183, 10).least_antihub_share == pytest.approx(3153 / 5183)
+    assert measure_chance(1000, 5183, 10).least_antihub_share == 0
 
 
 def test_impossible_rates_are_refused():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from hubless.corrections.correction import distinct
+from hubless.arrays.inputs import distinct
 from hubless.neighbors.knn import exhaustive
 from hubless.repair.doctor import diagnose
 from hubless.repair.planted import (

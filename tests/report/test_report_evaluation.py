@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 from hubless.evaluation import BeforeAfter, evaluate_classes, evaluate_relevance, measure_change
 from hubless.report.details import Captions
 from hubless.report.report import ModelDescription, make_report
-from hubless.report.summary import verdict
+from hubless.report.verdict import verdict
 from tests import reference
 
 N, M, D = 120, 50, 5
@@ -169,7 +169,7 @@ def judged(before, after, metric="l2"):
     evaluation = evaluate_classes(
         BeforeAfter(before, after), BeforeAfter(queries, queries), y, truth, BeforeAfter(1, 1), metric=metric
     )
-    return verdict(evaluation)
+    return verdict(evaluation).as_dict()
 
 
 GOOD = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0) + 0.01 * np.random.default_rng(1).standard_normal(

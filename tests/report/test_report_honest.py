@@ -16,7 +16,7 @@ from hubless.repair.evaluate import evaluate_labels, evaluate_pairs
 from hubless.repair.index_items import read_items
 from hubless.repair.judgements import Judgements
 from hubless.repair.learn_in_memory import learn_from_labels, learn_from_pairs
-from hubless.report.summary import verdict
+from hubless.report.verdict import verdict
 from hubless.stores.files.plain_files import NpyFile
 
 
@@ -67,7 +67,7 @@ def test_few_changed_queries_prove_nothing(fixed, broken, stay):
     assert (evaluation.fixed, evaluation.broken) == (fixed, broken)
     is_chance = binomtest(fixed, fixed + broken).pvalue >= 0.05
     wanted = "no gain" if is_chance else "move" if fixed > broken else "harmful"
-    assert verdict(evaluation)["kind"] == wanted
+    assert verdict(evaluation).kind == wanted
 
 
 def test_queries_that_are_stored_items_are_reported():
@@ -97,7 +97,7 @@ def test_items_of_a_cosine_index_that_stay_are_not_called_moved(tmp_path):
     model = learn_from_labels(items, "kind", mover="ridge")
     model.mover = Stay().fit(items.vectors, y)
     evaluation = evaluate_labels(model, items, "kind", X[:50] + 1, y[:50])
-    assert verdict(evaluation)["words"] == "The items were not moved."
+    assert verdict(evaluation).words == "The items were not moved."
 
 
 def test_a_baseline_has_its_own_number_of_neighbors(tmp_path):
@@ -143,10 +143,11 @@ def test_better_neighbors_are_reported_where_accuracy_is_level(rng):
         np.array(["a"] * 40),
         BeforeAfter(1, 1),
     )
-    verdict_ = verdict(evaluation)
-    assert verdict_["kind"] == "no gain"
-    assert verdict_["title"] == "No measurable gain in accuracy"
-    assert "precision@10 rises measurably, from 0.100 to 0.600" in verdict_["words"]
+    said = verdict(evaluation)
+    assert said.kind == "mixed"
+    assert said.title == "No measurable gain in accuracy, but precision@10 rises"
+    assert "Precision@10 rises measurably, from 0.100 to 0.600" in said.words
+    assert said.advice == "move them only if precision@10 matters to you"
 
 
 def test_objects_in_another_order_are_refused():

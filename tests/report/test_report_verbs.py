@@ -37,7 +37,11 @@ def test_report_from_pairs(run, library, tmp_path):
     source, asking = library
     figures = run("report", *source, *asking, "-o", tmp_path / "page.html")
     assert (figures["task"], figures["counts"]["items"], figures["counts"]["queries"]) == ("pairs", 120, 20)
-    assert figures["summary"]["figures"][0]["title"] == "nDCG@10"
+    tiles = figures["summary"]["figures"]
+    assert [(tile["title"], tile["part"]) for tile in tiles[:2]] == [
+        ("nDCG@10, unseen items", "unseen"),
+        ("nDCG@10, seen items", "seen"),
+    ]
     notes = " ".join(figures["summary"]["notes"])
     assert "20 of 80 judged queries were held out" in notes
     assert "1 judgements are on an unknown query or item" in notes

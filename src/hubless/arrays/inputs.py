@@ -267,3 +267,10 @@ def check_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     if not is_valid or (value == 0 and not or_zero):
         least = "of at least 0" if or_zero else "above 0"
         raise ValueError(f"{name} must be a finite number {least}; got {value!r}.")
+
+
+def distinct(X: np.ndarray) -> np.ndarray:
+    """Return the first row of every group of equal rows, by their bits; row numbers, in order."""
+    X = np.ascontiguousarray(X)
+    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))[:, 0]
+    return np.sort(np.unique(rows, return_index=True)[1])

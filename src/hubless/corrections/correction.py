@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, convert, namespace, to_numpy
-from ..arrays.inputs import check_choice, check_count, check_matrix, check_positive
+from ..arrays.inputs import check_choice, check_count, check_matrix, check_positive, distinct
 from ..arrays.library import blocks
 from ..movers.points import ROWS, squared_norms
 from ..neighbors.frame import ignore_overflow
@@ -250,10 +250,3 @@ def distinct_rows(X: Array, most: int) -> Array:
     if len(first) < X.shape[0]:
         X = namespace(X).take(X, convert(first, X), axis=0)
     return sample_rows(X, most)
-
-
-def distinct(X: np.ndarray) -> np.ndarray:
-    """Return the first row of every group of equal rows, by their bits; row numbers, in order."""
-    X = np.ascontiguousarray(X)
-    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))[:, 0]
-    return np.sort(np.unique(rows, return_index=True)[1])

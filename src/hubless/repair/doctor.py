@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corrections.correction import distinct
+from ..arrays.inputs import distinct
 from ..hubness import Hubness, measure_hubness
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays.inputs import distinct
 from ..arrays.library import blocks
 from ..chance import Chance, measure_chance
-from ..corrections.correction import distinct
 from ..hubness import k_occurrence
 from ..neighbors import nearest
 from ..neighbors.knn import exhaustive, unit

@@ -23,7 +23,7 @@ from .figures import matrix_of
 from .map_layout import Drawing
 from .page import check_page
 from .report import ModelDescription, Report, make_report, step
-from .summary import NOT_ADVISED, advises_moving
+from .verdict import NOT_ADVISED, advises_moving, condition
 
 
 def compare(
@@ -208,7 +208,7 @@ def _apply(model: Any, evaluation: Evaluation) -> dict[str, Any]:
         words = "`report` is what compare() returned. This mover adds a column, which is 0 for queries."
         steps.append(step("Search with these vectors", "vectors = report.model.mover_.transform(queries)"))
     return {
-        "words": words,
+        "words": " ".join([*condition(evaluation), words]),
         "steps": steps,
         "undo": [step("Put the original objects back; X was not changed", "stored = X")],
     }

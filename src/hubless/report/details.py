@@ -82,7 +82,7 @@ def count_occurrence(evaluation: Evaluation) -> Counts:
     """Return N_k of each object, and for how many queries it is a wrong answer."""
     answers, n = evaluation.answers, len(evaluation.answers.stored.before)
     wrong = (
-        np.bincount(near[is_wrong], minlength=n)
+        np.bincount(answers.counted(near)[answers.counted(is_wrong)], minlength=n)
         for near, is_wrong in zip(answers.neighbors, answers.wrong, strict=True)
     )
     occurrence = (hubness.occurrence for hubness in evaluation.hubness)

@@ -23,7 +23,7 @@ from .figures import matrix_of
 from .map_layout import Drawing
 from .page import check_page
 from .report import ModelDescription, Report, make_report, step
-from .summary import NOT_ADVISED, UNIT_FIRST, advises_moving
+from .verdict import NOT_ADVISED, UNIT_FIRST, advises_moving, condition
 
 
 class Named(NamedTuple):
@@ -238,7 +238,9 @@ def _apply(evaluation: Evaluation, repair: Repair, names: Named, folder: str | N
     note = repair.query_note or "Queries are unchanged."
     supply = how_to_supply(names.source, names.queries)
     return {
-        "words": " ".join([note, "The original index serves until you switch.", *supply]),
+        "words": " ".join(
+            [*condition(evaluation), note, "The original index serves until you switch.", *supply]
+        ),
         "steps": [step(title, line, "sh") for title, line in steps.items()],
         "undo": [step("Serve the original again", command("rollback", source, options=options), "sh")],
     }

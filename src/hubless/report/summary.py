@@ -1,173 +1,166 @@
-"""The head of a page: one sentence, four figures before and after, and the verdict: is moving worth it?"""
+"""The head of a page: one sentence, the verdict, and tiles: figures before and after, beside chance."""
 
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
-from ..evaluation import Answers, Change, Evaluation
+from ..evaluation import Change, Evaluation
+from .verdict import (
+    PageVerdict,
+    beside,
+    capital,
+    deciding,
+    interval,
+    is_unmoved,
+    judge,
+    judge_hubs,
+    name,
+    seen_beside,
+    signed,
+    verdict,
+)
 
-ROUNDING = 16  # units in the last place that bringing vectors to length 1 may cost
-FEW = 20  # with fewer queries, an interval of nDCG says little
-KEEP = "Keep the items as they are."
-NOT_ADVISED = "The figures give no reason to move: keep the items as they are."
-UNIT_FIRST = "Normalise all vectors to length 1 first, or search by L2, and measure again."
-METRICS = {"l2": "L2", "cosine": "cosine", "ip": "inner product"}
+SAYS = {  # of a score, whose items it is about
+    "all": "",
+    "unseen": " Queries for items of no training pair, as new items are: the verdict rests on these.",
+    "seen": " Queries for an item of a training pair.",
+}
 
 
 def summary(evaluation: Evaluation, mover: str) -> dict[str, Any]:
-    """Return the sentence, the verdict, four tiles, all measures and the notes."""
+    """Return the sentence, the mover behind it, the verdict, the tiles, all measures and the notes."""
+    said = verdict(evaluation)
     return {
-        "sentence": _sentence(evaluation, mover),
-        "verdict": verdict(evaluation),
+        "sentence": _sentence(evaluation, said),
+        "mover": mover,
+        "verdict": said.as_dict(),
         "figures": _tiles(evaluation),
         "more": [asdict(change) for change in evaluation.figures],
         "notes": evaluation.notes,
     }
 
 
-def _sentence(evaluation: Evaluation, mover: str) -> str:
-    before, after = evaluation.hubness
-    busiest, verb = ("the busiest 1 %", "take") if before.n_objects > 100 else ("the busiest one", "takes")
-    start = (
-        f"Of {before.n_objects:,} stored items, {busiest} {verb} {_percent(before.busiest_share)} of all "
-        f"answers to {before.n_queries:,} queries and {_percent(before.antihub_share)} are never returned"
-    )
+# --- the sentence -------------------------------------------------------------------------------------------
+
+
+def _sentence(evaluation: Evaluation, said: PageVerdict) -> str:
+    """Return what happens to whom, how sure that is, and what to do."""
     if is_unmoved(evaluation.answers):
-        return f"{start}; the items were not moved."
+        return "The items were not moved, so queries find the same before and after."
+    first = deciding(evaluation)
+    others = [f", but {name(change)} falls{_span(change)}" for change in beside(evaluation, "worse")]
+    if judge(evaluation, first) != "better":
+        others += [f", while {name(change)} rises{_span(change)}" for change in beside(evaluation, "better")]
+    head = _class_words(evaluation, first) if first.measure == "accuracy" else _rank_words(evaluation, first)
+    return f"{head} ({_sure(first)}){''.join(others)}: {said.advice}."
+
+
+def _span(change: Change) -> str:
+    return f" from {change.before:.3f} to {change.after:.3f}"
+
+
+def _class_words(evaluation: Evaluation, first: Change) -> str:
+    before, after = percent(first.before), percent(first.after)
+    judgement = judge(evaluation, first)
+    if judgement == "better":
+        return f"After moving the items, {after} of the queries get the right class instead of {before}"
+    if judgement == "worse":
+        return f"After moving the items, only {after} of the queries get the right class instead of {before}"
     return (
-        f"{start}; after moving them ({mover}), the busiest {verb} {_percent(after.busiest_share)} and "
-        f"{_percent(after.antihub_share)} are never returned."
+        "Moving the items does not measurably change how many queries get the right class, "
+        f"{before} before and {after} after"
     )
 
 
-def _percent(share: float) -> str:
-    """Return a share in words, with one more digit where it is small."""
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+def _rank_words(evaluation: Evaluation, first: Change) -> str:
+    whose = {"all": "", "seen": " from training pairs", "unseen": " from no training pair"}[first.part]
+    measured = f"{first.measure} {first.before:.3f} before and {first.after:.3f} after"
+    judgement = judge(evaluation, first)
+    if judgement in ("better", "worse"):
+        where = "higher" if judgement == "better" else "lower"
+        return f"After moving the items, relevant ones{whose} rank {where}, {measured}"
+    return f"Moving the items does not measurably change how high relevant ones{whose} rank, {measured}"
+
+
+def _sure(first: Change) -> str:
+    if first.measure != "accuracy" or not np.isfinite(first.high):
+        return interval(first)
+    low, high = (signed(100 * bound, 1) for bound in (first.low, first.high))
+    return f"95 % interval of the change {low} to {high} points, {first.n:,} queries"
+
+
+def percent(share: float) -> str:
+    """Return a share in words."""
+    return f"{100 * share:.1f} %"
+
+
+# --- the tiles ----------------------------------------------------------------------------------------------
 
 
 def _tiles(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the score with the interval of its change, and three measures of hubness."""
-    k, n_busiest = evaluation.hubness[0].k, -(-evaluation.hubness[0].n_objects // 100)
-    uneven = "How unevenly items are returned: below 1, hardly any hubs; above 3, bad ones."
-    busiest = f"the busiest 1 % of the items ({n_busiest:,})"
-    share = f"Share of all places among the {k} nearest that {busiest} take."
-    never = f"Items that are among the {k} nearest of no query."
+    """Return the score, of unseen and of seen items where both were asked for, and measures of hubness."""
+    before, k = evaluation.hubness.before, evaluation.hubness.before.k
+    seen, n_busiest = seen_beside(evaluation), -(-before.n_objects // 100)
+    uneven = "How unevenly items are returned. Below 1, hardly any hubs; above 3, a few items are everywhere."
+    share = f"Share of all places among the {k} nearest that the {n_busiest:,} busiest items take."
     return [
-        _score_tile(evaluation),
+        _score_tile(evaluation, "score", deciding(evaluation)),
+        *([] if seen is None else [_score_tile(evaluation, "score_seen", seen)]),
         _hub_tile(evaluation, "skewness", "skewness", f"N{k} skewness", "number", uneven),
         _hub_tile(evaluation, "busiest", "busiest_share", "Answers from the busiest 1 %", "percent", share),
-        _hub_tile(evaluation, "never", "antihub_share", "Never returned", "percent", never),
+        _hub_tile(evaluation, "never", "antihub_share", "Never returned", "percent", _never(evaluation)),
     ]
 
 
-def _score_tile(evaluation: Evaluation) -> dict[str, Any]:
-    first, k = evaluation.figures[0], evaluation.answers.ks.after
+def _never(evaluation: Evaluation) -> str:
+    """Say what never returned means, and how many items cannot be returned whatever the answers are."""
+    hubness, least = evaluation.hubness.after, evaluation.chance.least_antihub_share
+    says = f"Items that are among the {hubness.k} nearest of no query."
+    if not least:
+        return says
+    places = f"{hubness.n_queries:,} × {hubness.k} answers for {hubness.n_objects:,} items"
+    return f"{says} {places} leave at least {percent(least)} out."
+
+
+def _score_tile(evaluation: Evaluation, key: str, change: Change) -> dict[str, Any]:
+    k = evaluation.answers.ks.after
     form, says = "fraction", f"How high the relevant items rank among the first {k}; 1 is perfect."
-    if first.measure == "accuracy":
+    if change.measure == "accuracy":
         form, says = "percent", f"Queries whose class is {evaluation.answered}."
-    values = {"before": first.before, "after": first.after, "low": first.low, "high": first.high}
-    title = _capital(first.measure)
-    return {"key": "score", "title": title, **values, "form": form, "better": "higher", "says": says}
+    part = "" if change.part == "all" else f", {change.part} items"
+    return {
+        "key": key,
+        "title": capital(change.measure) + part,
+        "before": change.before,
+        "after": change.after,
+        "low": change.low,
+        "high": change.high,
+        "form": form,
+        "better": "higher",
+        "says": says + SAYS[change.part],
+        "chance": None,
+        "judgement": judge(evaluation, change),
+        "part": change.part,
+    }
 
 
 def _hub_tile(
     evaluation: Evaluation, key: str, measure: str, title: str, form: str, says: str
 ) -> dict[str, Any]:
     before, after = (getattr(hubness, measure) for hubness in evaluation.hubness)
-    values = {"before": before, "after": after, "low": None, "high": None}
-    return {"key": key, "title": title, **values, "form": form, "better": "lower", "says": says}
-
-
-def verdict(evaluation: Evaluation) -> dict[str, str]:
-    """Return kind ("move", "no gain" or "harmful"), title and words.
-
-    It depends on the 95 % interval of the change of the first figure, and for accuracy also on the exact sign
-    test of fixed and broken queries: the interval means little where few queries changed.
-    """
-    first, metric = evaluation.figures[0], evaluation.answers.metric
-    is_shortened = metric == "ip" and not evaluation.answers.is_corrected
-    change, hubs = _change_words(first), _hub_words(evaluation)
-    if is_unmoved(evaluation.answers):
-        return _no_gain("The items were not moved.")
-    if (first.low > 0 or first.high < 0) and not _is_significant(evaluation):
-        counts = f"{evaluation.fixed:,} fixed, {evaluation.broken:,} broken"
-        return _no_gain(f"{change}, but too few queries changed to tell ({counts}). {hubs}")
-    if first.low > 0 and is_shortened:
-        why = "but moving shortens vectors, and by inner product short ones lose to long ones."
-        title = "A gain here, but not a reliable one under this metric (inner product)"
-        return _no_gain(f"{change} ({_interval(first)}), {why} {UNIT_FIRST}", title)
-    if first.low > 0:
-        return {"kind": "move", "title": "Move", "words": f"{change} ({_interval(first)}); {hubs}"}
-    if first.high < 0:
-        title = f"Harmful under this metric ({METRICS[metric]})"
-        words = f"{change} ({_interval(first)}). {UNIT_FIRST if is_shortened else KEEP}"
-        return {"kind": "harmful", "title": title, "words": words}
-    return _no_clear_change(evaluation)
-
-
-def _no_clear_change(evaluation: Evaluation) -> dict[str, str]:
-    """Return the verdict where the first figure does not change measurably; another figure may."""
-    first, hubs = evaluation.figures[0], _hub_words(evaluation)
-    words = f"{_change_words(first)}, which may be chance ({_interval(first)})."
-    if first.before == first.after:
-        words = f"{_capital(first.measure)} stays at {first.after:.3f} ({_interval(first)})."
-    other = _other_gain(evaluation)
-    if other is None:
-        return _no_gain(f"{words} {hubs}")
-    gain = f"But {other.measure} rises measurably, from {other.before:.3f} to {other.after:.3f}"
-    return _no_gain(f"{words} {gain}: better neighbours. {hubs}", f"No measurable gain in {first.measure}")
-
-
-def _no_gain(words: str, title: str = "No measurable gain") -> dict[str, str]:
-    return {"kind": "no gain", "title": title, "words": words}
-
-
-def _change_words(change: Change) -> str:
-    return f"{_capital(change.measure)} goes from {change.before:.3f} to {change.after:.3f}"
-
-
-def _interval(change: Change) -> str:
-    if not np.isfinite(change.high):
-        return "one query has no interval"
-    return f"95 % interval of the change {change.low:+.3f} to {change.high:+.3f}"
-
-
-def _hub_words(evaluation: Evaluation) -> str:
-    before, after = evaluation.hubness
-    return f"N{before.k} skewness goes from {before.skewness:.2f} to {after.skewness:.2f}."
-
-
-def _capital(measure: str) -> str:
-    """Return the name of a measure as it begins a sentence."""
-    return measure if measure.startswith("nDCG") else measure[0].upper() + measure[1:]
-
-
-def is_unmoved(answers: Answers) -> bool:
-    """Return whether no object was moved, up to rounding."""
-    before, after = answers.stored
-    if before.shape != after.shape:
-        return False
-    return bool(np.abs(after - before).max() <= ROUNDING * np.finfo(before.dtype).eps * np.abs(before).max())
-
-
-def advises_moving(evaluation: Evaluation) -> bool:
-    """Return whether moving is better: by the first figure, or by another where that one does not change."""
-    kind = verdict(evaluation)["kind"]
-    has_gain = _other_gain(evaluation) is not None
-    return kind == "move" or (kind == "no gain" and has_gain and not is_unmoved(evaluation.answers))
-
-
-def _other_gain(evaluation: Evaluation) -> Change | None:
-    """Return a figure beside the first, over all queries, that rises measurably; None without one."""
-    others = [change for change in evaluation.figures[1:] if change.part == "all" and change.n >= FEW]
-    return next((change for change in others if change.low > 0), None)
-
-
-def _is_significant(evaluation: Evaluation) -> bool:
-    """Return whether enough queries changed to rule out chance."""
-    if evaluation.figures[0].measure != "accuracy":
-        return evaluation.figures[0].n >= FEW
-    changed = evaluation.fixed + evaluation.broken
-    return changed > 0 and float(binomtest(evaluation.fixed, changed).pvalue) < 0.05
+    low, high = evaluation.hubness_intervals()[measure]
+    return {
+        "key": key,
+        "title": title,
+        "before": before,
+        "after": after,
+        "low": low,
+        "high": high,
+        "form": form,
+        "better": "lower",
+        "says": says,
+        "chance": getattr(evaluation.chance, measure),
+        "judgement": judge_hubs(evaluation, measure),
+        "part": "all",
+    }
