@@ -1,4 +1,5 @@
 import { cut, element, radios, userText, userWord } from "./dom.js";
+import { addressOf } from "./address.js";
 import { queryLine } from "./cards.js";
 import { count, plural } from "./format.js";
 
@@ -128,6 +129,7 @@ const changedQuery = (query, place) => {
       title,
       wholeText(query.text),
       element("div", { class: "columns sides" }, side("Before", query.before), side("After", query.after)),
+      element("p", { class: "look-up" }, element("a", { href: addressOf({ query: query.id }) }, "All neighbours")),
     ),
   );
 };

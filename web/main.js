@@ -4,6 +4,7 @@ import { renderChanged } from "./changed.js";
 import { renderChoice } from "./choice.js";
 import { readDetails, readFigures } from "./data.js";
 import { element } from "./dom.js";
+import { renderExplorer } from "./explorer.js";
 import { renderClasses } from "./heatmap.js";
 import { renderMap } from "./map_section.js";
 import { followAddress, navigation } from "./navigation.js";
@@ -42,6 +43,14 @@ const SECTIONS = [
     packed: true,
     lead: (n) =>
       `The items with the largest ${n} before moving, and queries that find them, wrong answers first.`,
+  },
+  {
+    id: "explorer",
+    short: "Queries",
+    title: "Look up a query",
+    render: renderExplorer,
+    packed: true,
+    lead: () => "What a query finds before and after, side by side; lines lead from rank to rank.",
   },
   {
     id: "classes",

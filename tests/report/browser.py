@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.map_frames import BROWSERS
 
-SECTIONS = ["summary", "skyline", "map", "hubs", "classes", "changed", "why", "choice", "apply"]
+SECTIONS = ["summary", "skyline", "map", "hubs", "explorer", "classes", "changed", "why", "choice", "apply"]
 TIMEOUT = 120_000  # milliseconds that the browser may take for anything: machines may be busy
 
 View = namedtuple("View", "width height scheme")

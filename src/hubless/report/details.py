@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evaluation import Answers, BeforeAfter, Evaluation
+from .explorer import explorer
 from .map_layout import CARDS, DrawnMap, MapPoints, places_of
 from .pictures import thumbnail
 
@@ -113,15 +114,16 @@ class PageDetails:
 
     def as_dict(self) -> dict[str, Any]:
         """Return points, cards and changed queries; arrays stay arrays."""
+        changed = changed_rows(self.answers)
+        rows = np.concatenate([*changed.values()])
         return {
             "layout": {"name": self.drawn.layout, "words": self.drawn.words},
             "sampled": self.drawn.sampled,
             **self._points(),
+            "explorer": explorer(self.answers, self.drawn, rows, self._describe_items),
             "hubs": [self._card(row) for row in self._hubs()],
             "changed": [
-                self._changed_query(row, status)
-                for status, rows in changed_rows(self.answers).items()
-                for row in rows.tolist()
+                self._changed_query(row, status) for status, rows in changed.items() for row in rows.tolist()
             ],
         }
 
@@ -130,7 +132,7 @@ class PageDetails:
         answers, captions, items, queries = self.answers, self.captions, self.drawn.items, self.drawn.queries
         points = _to_grid(self.drawn.points)
         bits = 1 << np.arange(answers.neighbors.before.shape[1])
-        item_columns = self._captions(captions.ids, captions.texts, answers.labels, items)
+        item_columns = self._describe_items(items)
         query_columns = self._captions(captions.query_ids, captions.query_texts, answers.truth, queries)
         query_columns |= {"x": points.queries[:, 0], "y": points.queries[:, 1]}
         for i, state in enumerate((points.before, points.after)):
@@ -147,6 +149,9 @@ class PageDetails:
                 f"wrong{i}": (answers.wrong[i][queries] @ bits).astype(np.uint16),
             }
         return {"items": item_columns, "queries": query_columns}
+
+    def _describe_items(self, rows: np.ndarray) -> dict[str, Any]:
+        return self._captions(self.captions.ids, self.captions.texts, self.answers.labels, rows)
 
     def _captions(self, ids: Any, texts: Any, labels: np.ndarray | None, rows: np.ndarray) -> dict[str, Any]:
         """Return ids, texts, and classes as numbers, of the drawn objects or queries."""

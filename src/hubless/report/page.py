@@ -65,12 +65,19 @@ def _shorten(details: Mapping[str, Any], point: int, card: int, name: int) -> di
     """Return the details with shorter texts and ids."""
     shorter = dict(details)
     for part in ("items", "queries"):
-        texts, ids = details[part]["text"], details[part]["id"]
-        kept = None if texts is None or point == 0 else [cut(text, point) for text in texts]
-        shorter[part] = {**details[part], "text": kept, "id": [cut(key, name) or "" for key in ids]}
+        shorter[part] = _shorten_columns(details[part], point, name)
+    others = _shorten_columns(details["explorer"]["items"], point, name)
+    shorter["explorer"] = {**details["explorer"], "items": others}
     for part in ("hubs", "changed"):
         shorter[part] = _shorten_entry(details[part], card, name)
     return shorter
+
+
+def _shorten_columns(columns: Mapping[str, Any], text: int, name: int) -> dict[str, Any]:
+    """Return points with shorter texts and ids; without texts where there is no room for any."""
+    texts = columns["text"]
+    kept = None if texts is None or text == 0 else [cut(value, text) for value in texts]
+    return {**columns, "text": kept, "id": [cut(key, name) or "" for key in columns["id"]]}
 
 
 def _shorten_entry(value: Any, text: int, name: int) -> Any:

@@ -1,0 +1,113 @@
+"""Queries that are looked up on a page: search, filter, address, Back, Escape, hostile texts."""
+
+import pytest
+
+from tests.report.browser import PHONE, each_width, overflow
+from tests.report.pages import hostile_report, labelled, labelled_report, pairs_report
+
+pytestmark = pytest.mark.browser
+
+
+def ranks(page, column):
+    """Text, mark and movement of each neighbour in a column."""
+    return page.locator(f"#explorer .rank-column:nth-of-type({column})").evaluate(
+        """column => [...column.querySelectorAll(".rank")].map((row) => [
+          row.querySelector(".rank-text").textContent,
+          row.querySelector(".rank-mark .visually-hidden").textContent,
+          row.querySelector(".rank-moved").textContent.trim(),
+        ])"""
+    )
+
+
+def expected(row, state, other):
+    """The same, from the answers of the report."""
+    answers, (_, y, _, truth) = labelled_report().evaluation.answers, labelled()
+    here, there = (answers.neighbors[i][row].tolist() for i in (state, other))
+    for rank, item in enumerate(here):
+        mark = "same class: " if y[item] == truth[row] else "another class: "
+        was = there.index(item) if item in there else None
+        if state == 0:
+            moved = "leaves the first 10" if was is None else f"→ {was + 1} after"
+        elif was is None:
+            moved = "+ new"
+        else:
+            moved = "= same rank" if was == rank else f"{'▲' if rank < was else '▼'} from {was + 1}"
+        yield [f"leaf {item} of the {y[item]}", mark, moved]
+
+
+@each_width
+def test_neighbours_before_and_after_with_their_ranks(open_page, view):
+    page = open_page(labelled_report, view, "#query=query-0007")
+    assert page.locator("#explorer .explored-query").inner_text().startswith("which tree has leaf 7,")
+    assert -1 < page.locator("#explorer").bounding_box()["y"] < 120
+    assert ranks(page, 1) == list(expected(7, 0, 1))
+    assert ranks(page, 3) == list(expected(7, 1, 0))
+    both = set(labelled_report().evaluation.answers.neighbors.before[7].tolist())
+    both &= set(labelled_report().evaluation.answers.neighbors.after[7].tolist())
+    assert page.locator("#explorer .rank-lines path").count() == len(both)
+    assert overflow(page) <= 0
+
+
+def test_search_filter_address_back_and_escape(open_page):
+    page = open_page(labelled_report)
+    box, results = page.get_by_label("Find a query"), page.locator(".explorer-results button")
+    query = page.locator("#explorer .explored-query")
+    first = query.inner_text()
+    page.locator("#explorer label", has_text="Broken").click()
+    figures = labelled_report().figures["changed"]
+    words = "query matches" if figures["broken"] == 1 else "queries match"
+    page.locator("#explorer .count", has_text=f"{figures['broken']} {words}.").wait_for()
+    page.locator("#explorer label", has_text="All").click()
+    box.fill("leaf 311,")
+    page.locator("#explorer .count", has_text="1 query matches.").wait_for()
+    results.first.click()
+    assert query.inner_text().startswith("which tree has leaf 311,")
+    assert page.evaluate("location.hash") == "#query=query-0311"
+    assert results.first.get_attribute("aria-current") == "true"
+    box.fill("leaf 12,")
+    box.press("Enter")
+    assert page.evaluate("location.hash") == "#query=query-0012"
+    box.press("Escape")  # empties the box only
+    assert (box.input_value(), page.evaluate("location.hash")) == ("", "#query=query-0012")
+    page.go_back()
+    page.wait_for_function("location.hash === '#query=query-0311'")
+    assert query.inner_text().startswith("which tree has leaf 311,")
+    page.locator("h1").click()
+    page.keyboard.press("Escape")
+    assert page.evaluate("location.hash") == ""
+    assert query.inner_text() == first
+
+
+def test_a_phone_shows_five_and_all_when_asked(open_page):
+    page = open_page(labelled_report, PHONE)
+    shown = page.locator("#explorer .rank:visible")
+    assert shown.count() == 10
+    page.get_by_role("button", name="Show all 10").click()
+    assert shown.count() == 20
+
+
+def test_a_changed_query_leads_to_its_neighbours(open_page):
+    page = open_page(labelled_report)
+    link = page.locator("#changed .look-up a").first
+    link.click()
+    assert page.evaluate("location.hash") == link.get_attribute("href")
+    text = page.locator("#changed .query .text").first.inner_text()
+    assert page.locator("#explorer .explored-query").inner_text() == text
+
+
+def test_without_classes_marks_say_what_was_judged(read_page):
+    page = read_page(pairs_report)
+    answers = pairs_report().evaluation.answers
+    shown = page.locator("#explorer .explored-facts .user").first.inner_text()
+    marks = [mark for _, mark, _ in ranks(page, 1)]
+    wrong = answers.wrong.before[int(shown)]
+    assert marks == ["not judged relevant: " if is_wrong else "relevant: " for is_wrong in wrong]
+    assert "75 of the 200 queries can be looked up" in page.locator("#explorer").inner_text()
+
+
+def test_texts_are_texts(read_page):
+    page = read_page(hostile_report)
+    allowed = "h2, h3, p, div, span, label, input, fieldset, legend, ul, ol, li, button, svg, path, wbr"
+    assert page.locator("#explorer *").count() == page.locator(f"#explorer :is({allowed})").count()
+    assert page.locator("#explorer .rank-text:not(.user), #explorer .user:not([dir=auto])").count() == 0
+    assert page.evaluate("window.hacked") is None
