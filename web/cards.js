@@ -1,6 +1,7 @@
 import { cut, element, pictureOf, userText, userWord } from "./dom.js";
 import { isThumbnail } from "./data.js";
 import { count, percent } from "./format.js";
+import { rowLink } from "./links.js";
 
 /** Section 4: the busiest items, one card each, whether they are hubs or not. */
 export const renderCards = (section, figures, details, page) => {
@@ -22,7 +23,7 @@ const card = (hub, largest, k, page) =>
     element(
       "header",
       {},
-      element("h3", {}, userWord(hub.id, 40)),
+      element("h3", {}, rowLink(page.links.items, hub.id, 40)),
       hub.label === null || hub.label === undefined
         ? null
         : element("p", { class: "tag" }, userWord(hub.label, 40)),
@@ -40,7 +41,7 @@ const card = (hub, largest, k, page) =>
       ...bar("after", hub.after, largest, k),
     ),
     wrongShare(hub),
-    findingQueries(hub.queries ?? []),
+    findingQueries(hub.queries ?? [], page),
     hub.place >= 0 && page.map
       ? element(
           "button",
@@ -74,14 +75,14 @@ const wrongShare = (hub) => {
   );
 };
 
-const findingQueries = (queries) =>
+const findingQueries = (queries, page) =>
   queries.length === 0
     ? null
     : element(
         "div",
         { class: "captured" },
         element("h4", {}, "Queries that find it"),
-        element("ul", {}, ...queries.map(queryLine)),
+        element("ul", {}, ...queries.map((query) => queryLine({ ...query, picture: page.pictures.query(query.place) }))),
       );
 
 /** A query or neighbour on one line; a wrong one has a cross and the word. */
@@ -92,6 +93,7 @@ export const queryLine = (query) =>
     query.wrong
       ? element("span", { class: "mark" }, element("span", { "aria-hidden": "true" }, "× "), "wrong")
       : null,
+    isThumbnail(query.picture) ? pictureOf(query.picture, `Picture of ${cut(query.id, 60)}`) : null,
     userText(query.text ?? query.id, 110),
     " ",
     query.label === null || query.label === undefined

@@ -1,6 +1,8 @@
-import { cut, element, radios, userText, userWord } from "./dom.js";
 import { addressOf } from "./address.js";
+import { isThumbnail } from "./data.js";
 import { queryLine } from "./cards.js";
+import { cut, element, pictureOf, radios, userText, userWord } from "./dom.js";
+import { Lookup } from "./explorer_model.js";
 import { count, plural } from "./format.js";
 
 const STEP = 20;
@@ -11,8 +13,9 @@ const WORDS = {
 };
 
 /** Section 6: queries whose answer changed, broken first, with filters. */
-export const renderChanged = (section, figures, details) => {
-  const all = details.changed ?? [];
+export const renderChanged = (section, figures, details, page) => {
+  const model = new Lookup(figures, details);
+  const all = (details.changed ?? []).map((query) => withPictures(query, model, page.pictures));
   const totals = figures.changed ?? {};
   section.append(
     element(
@@ -40,6 +43,17 @@ export const renderChanged = (section, figures, details) => {
   });
   section.append(controls(all, change), line, list, more);
   show();
+};
+
+/** A query with pictures of it and of its neighbours, where the page has them. */
+const withPictures = (query, model, pictures) => {
+  if (!model.rows.has(query.place)) return query;
+  const [before, after] = [query.before, query.after].map((answer, state) => {
+    const places = model.neighbours(query.place, state);
+    const pictured = (item, rank) => ({ ...item, picture: pictures.item(places[rank].key) });
+    return { ...answer, neighbors: answer.neighbors.map(pictured) };
+  });
+  return { ...query, picture: pictures.query(query.place), before, after };
 };
 
 /** Python lists at most a hundred queries of each kind. */
@@ -127,6 +141,7 @@ const changedQuery = (query, place) => {
       "details",
       { open: place < OPEN },
       title,
+      isThumbnail(query.picture) ? pictureOf(query.picture, "Picture of the query") : null,
       wholeText(query.text),
       element("div", { class: "columns sides" }, side("Before", query.before), side("After", query.after)),
       element("p", { class: "look-up" }, element("a", { href: addressOf({ query: query.id }) }, "All neighbours")),

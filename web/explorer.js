@@ -1,9 +1,11 @@
 // Look up a query: its neighbours before and after, side by side.
 
 import { goTo, onAddress } from "./address.js";
-import { cut, element, radios, userText, userWord } from "./dom.js";
+import { isThumbnail } from "./data.js";
+import { cut, element, pictureOf, radios, userText, userWord } from "./dom.js";
 import { Lookup } from "./explorer_model.js";
 import { count, plural } from "./format.js";
+import { rowAddress, rowLink } from "./links.js";
 import { rankColumns } from "./ranks.js";
 
 const LISTED = 8; // queries that a search lists
@@ -140,15 +142,17 @@ const resultLine = (model, place, choose) => {
 const explored = (model, place, words, page) => {
   const { id, text, label } = model.query(place);
   const status = model.status(place);
-  const [before, after] = [0, 1].map((state) => model.neighbours(place, state).map((item) => withMap(item, page)));
+  const [before, after] = [0, 1].map((state) => model.neighbours(place, state).map((item) => onPage(item, page)));
+  const picture = page.pictures.query(place);
   const rights = (list) => list.filter(({ right }) => right).length;
   return [
     element("h3", { class: "explored-query" }, userText(text ?? id, 300)),
+    isThumbnail(picture) ? pictureOf(picture, "Picture of the query") : "",
     element(
       "p",
       { class: "explored-facts" },
       element("span", { class: `explorer-status ${status}` }, `${SIGNS[status]} ${STATUS[status]}`),
-      element("span", {}, "id ", userWord(id, 60)),
+      element("span", {}, "id ", rowLink(page.links.queries, id)),
       label === null ? null : element("span", {}, "class ", userWord(label, 60)),
       element("span", {}, `${words.right}: ${rights(before)} of ${before.length} before, ${rights(after)} of ${after.length} after`),
     ),
@@ -156,7 +160,9 @@ const explored = (model, place, words, page) => {
   ];
 };
 
-const withMap = (item, page) => ({
+const onPage = (item, page) => ({
   ...item,
+  picture: page.pictures.item(item.key),
+  link: rowAddress(page.links.items, item.id),
   show: item.place >= 0 && page.map ? () => page.map.select(item.place) : null,
 });

@@ -8,6 +8,7 @@ import { renderExplorer } from "./explorer.js";
 import { renderClasses } from "./heatmap.js";
 import { renderMap } from "./map_section.js";
 import { followAddress, navigation } from "./navigation.js";
+import { readPictures } from "./pictures.js";
 import { renderSkyline } from "./skyline.js";
 import { renderSummary } from "./summary.js";
 import { renderWhy } from "./why.js";
@@ -134,7 +135,7 @@ const start = async () => {
   const failure = [];
   const details = await readDetails().catch((error) => failure.push(error.message) && null);
   const sections = SECTIONS.filter((section) => details !== null || !section.packed);
-  const page = { map: null };
+  const page = { map: null, links: figures.links, pictures: details && readPictures(details.pictures) };
   main.replaceChildren();
   document.querySelector("header.top").append(...navigation(sections));
   if (details === null)

@@ -4,11 +4,13 @@ import { isThumbnail } from "./data.js";
 import { cut, element, pictureOf } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const OUTSIDE = { target: "_blank", rel: "noopener noreferrer" };
 const FIRST = 5; // that a phone shows before one asks for all
 
 /**
  * @typedef {{key: number|string, id: string, text: ?string, label: ?string, right: ?boolean, picture: ?string,
- *   show: ?Function}} Neighbour `right` is null where nobody knows; `show` shows the item on the map
+ *   link: ?string, show: ?Function}} Neighbour `right` is null where nobody knows; `link` is the address of the
+ *   user's own row, `show` shows the item on the map
  */
 
 /**
@@ -64,25 +66,23 @@ const row = (item, [kind, sign, moved], words) => {
           element("span", { "aria-hidden": "true" }, judged === "right" ? "✓" : "×"),
           element("span", { class: "visually-hidden" }, `${words[judged]}: `),
         ),
-    isThumbnail(item.picture) ? pictureOf(item.picture, "") : null,
+    isThumbnail(item.picture) ? pictureOf(item.picture, `Picture of ${cut(item.id, 60)}`) : null,
     element(
       "span",
       { class: "rank-body" },
-      element("span", { class: "user rank-text", dir: "auto" }, named(item)),
+      item.link
+        ? element("a", { class: "user rank-text", dir: "auto", href: item.link, ...OUTSIDE }, named(item))
+        : element("span", { class: "user rank-text", dir: "auto" }, named(item)),
       element(
         "span",
         { class: "rank-line" },
         element("span", { class: `rank-moved ${kind}` }, sign && `${sign} `, moved),
         item.label === null ? null : element("span", { class: "user", dir: "auto" }, cut(item.label, 40)),
-        item.show
-          ? element(
-              "button",
-              { type: "button", class: "link", onclick: item.show, title: "Show on the map" },
-              "map",
-            )
-          : null,
       ),
     ),
+    item.show
+      ? element("button", { type: "button", class: "link", onclick: item.show, title: "Show on the map" }, "map")
+      : null,
   );
 };
 

@@ -1,9 +1,21 @@
 """Queries that are looked up on a page: search, filter, address, Back, Escape, hostile texts."""
 
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
 import pytest
 
+from hubless import compare
 from tests.report.browser import PHONE, each_width, overflow
-from tests.report.pages import hostile_report, labelled, labelled_report, pairs_report
+from tests.report.pages import (
+    HOSTILE,
+    hostile_report,
+    labelled,
+    labelled_model,
+    labelled_report,
+    pairs_report,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -111,3 +123,31 @@ def test_texts_are_texts(read_page):
     assert page.locator("#explorer *").count() == page.locator(f"#explorer :is({allowed})").count()
     assert page.locator("#explorer .rank-text:not(.user), #explorer .user:not([dir=auto])").count() == 0
     assert page.evaluate("window.hacked") is None
+
+
+@cache
+def linked_report():
+    """Ids that an address must not take as they are."""
+    ids = ["..", "a/b?c=d&e#f", "100 %", HOSTILE[0], *range(4, 599), "x" * 200]
+    link = "https://example.org/rows/{id}?again={id}"
+    return compare(labelled_model(), *labelled(), ids=ids, link=link)
+
+
+def test_links_lead_to_rows_and_nowhere_else(read_page):
+    page = read_page(linked_report)
+    script = (Path(__file__).parents[2] / "web" / "links.js").read_text().split("/** An id, as a link")[0]
+    script = script.replace("export ", "").split("\n", 4)[4] + "; window.rowAddress = rowAddress;"
+    page.evaluate(script)
+    link = linked_report().captions.link
+    for name in ("a/b?c=d&e#f", "100 %", *HOSTILE, "$&", "{id}"):
+        encoded = quote(name, safe="!'()*")
+        expected = f"https://example.org/rows/{encoded}?again={encoded}"
+        assert page.evaluate("([link, id]) => rowAddress(link, id)", [link, name]) == expected
+    for name in ("..", ".", "cut…"):
+        assert page.evaluate("([link, id]) => rowAddress(link, id)", [link, name]) is None
+    for template in ("javascript:alert('{id}')", None, "//example.org/{id}"):
+        assert page.evaluate("([link, id]) => rowAddress(link, id)", [template, "1"]) is None
+    links = page.locator("main a[href^='https:']")
+    assert links.count() > 12
+    kinds = links.evaluate_all("all => all.map(({ rel, target }) => `${rel} ${target}`)")
+    assert set(kinds) == {"noopener noreferrer _blank"}

@@ -114,6 +114,8 @@ def _add_drawing(verb: Verb) -> None:
     option(verb, "--text COLUMN", TEXT)
     option(verb, "--query-text COLUMN", "column of queries to show (default: as --text)")
     option(verb, "--image COLUMN", "column of items with the paths of their pictures")
+    option(verb, "--query-image COLUMN", "column of queries with the same (default: as --image)")
+    option(verb, "--link URL", "address of an item, with {id}, such as https://example.org/items/{id}")
     option(verb, "--layout", "layout of the map (default: pca)", choices=LAYOUTS, default="pca")
     text = "items on the map at most (default: 10000)"
     option(verb, "--points N", text, type=positive, default=10_000, dest="max_points")
@@ -124,14 +126,15 @@ def _write_page(options: VerbOptions, page: Path) -> Any:
     """Write the page, and the table where one is wanted; return a WrittenReport."""
     from ..report.index_report import Named, write_index_report
 
-    names = ("model", "labels", "pairs", "query_labels", "k", "text", "query_text", "image", "layout")
+    truth = ("labels", "pairs", "query_labels", "k")
+    shown = ("text", "query_text", "image", "query_image", "link", "layout")
     return write_index_report(
         options.open_source(),
         page,
         queries=options.open_queries(),
         named=Named(options.source, options.source_options(), options.queries, options.query_options()),
         progress=None,
-        **options.given(*names, "max_points", "parquet", "random_state"),
+        **options.given("model", *truth, *shown, "max_points", "parquet", "random_state"),
     )
 
 

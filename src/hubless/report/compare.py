@@ -20,6 +20,7 @@ from ..selection.candidates import name
 from .choice import choice_of, with_surface
 from .details import Captions
 from .figures import matrix_of
+from .links import check_link
 from .map_layout import Drawing
 from .page import check_page
 from .report import ModelDescription, Report, make_report, step
@@ -38,6 +39,8 @@ def compare(
     images: Any = None,
     query_ids: Any = None,
     query_texts: Any = None,
+    query_images: Any = None,
+    link: str | None = None,
     title: str = "Stored objects, before and after",
     report: Any = None,
     layout: str = "pca",
@@ -58,7 +61,9 @@ def compare(
     ids, texts, images : sequences of n, optional
         What the page shows of an object. Images are paths, bytes, or an array (n, height, width) or
         (n, height, width, 3).
-    query_ids, query_texts : sequences of m, optional
+    query_ids, query_texts, query_images : sequences of m, optional
+    link : str, optional
+        Address of an object, with {id} in place of its id; the page links to it.
     title : str
     report : path, optional
         Where to write the page.
@@ -94,8 +99,10 @@ def compare(
         range(len(queries)) if query_ids is None else list(query_ids),
         None if texts is None else list(texts),
         None if query_texts is None else list(query_texts),
-        images if images is None or hasattr(images, "shape") else list(images),
+        _pictures(images),
         title,
+        _pictures(query_images),
+        None if link is None else check_link(link),
     )
     captions.check(len(X), len(queries))
     model, seconds = _fitted(model, given, y)
@@ -112,6 +119,10 @@ def compare(
     if report is not None:
         result.save(report)
     return result
+
+
+def _pictures(images: Any) -> Any:
+    return images if images is None or hasattr(images, "shape") else list(images)
 
 
 def _check_kind(model: Any) -> None:

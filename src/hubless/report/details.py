@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evaluation import Answers, BeforeAfter, Evaluation
-from .explorer import explorer
+from .explorer import explore, explorer
+from .gallery import gallery
 from .map_layout import CARDS, DrawnMap, MapPoints, places_of
 from .pictures import thumbnail
 
@@ -27,10 +28,14 @@ class Captions:
     query_texts: Sequence[Any] | None = None
     images: Any = None  # (n,): paths, bytes, or an array (n, height, width) or (n, height, width, 3)
     title: str = "hubless"
+    query_images: Any = None  # (m,), as images
+    link: str | None = None  # address of an item, with {id}
+    query_link: str | None = None
 
     def check(self, n: int, m: int) -> None:
         """Raise ValueError where one does not have as many entries as there are objects or queries."""
-        for name, count in (("ids", n), ("query_ids", m), ("texts", n), ("query_texts", m), ("images", n)):
+        of_items, of_queries = ("ids", "texts", "images"), ("query_ids", "query_texts", "query_images")
+        for name, count in [*((name, n) for name in of_items), *((name, m) for name in of_queries)]:
             given = getattr(self, name)
             if given is not None and len(given) != count:
                 what = "query" if "query" in name else "object"
@@ -115,12 +120,14 @@ class PageDetails:
     def as_dict(self) -> dict[str, Any]:
         """Return points, cards and changed queries; arrays stay arrays."""
         changed = changed_rows(self.answers)
-        rows = np.concatenate([*changed.values()])
+        explored = explore(self.answers, self.drawn, np.concatenate([*changed.values()]))
+        images = self.captions.images, self.captions.query_images
         return {
             "layout": {"name": self.drawn.layout, "words": self.drawn.words},
             "sampled": self.drawn.sampled,
             **self._points(),
-            "explorer": explorer(self.answers, self.drawn, rows, self._describe_items),
+            "explorer": explorer(explored, self._describe_items),
+            "pictures": gallery(self.answers, self.drawn, explored, *images),
             "hubs": [self._card(row) for row in self._hubs()],
             "changed": [
                 self._changed_query(row, status) for status, rows in changed.items() for row in rows.tolist()
@@ -196,7 +203,6 @@ class PageDetails:
         return {
             **self._query(row, LONG),
             "status": status,
-            "place": int(places_of(row, self.drawn.queries)),
             "before": self._answer(row, 0),
             "after": self._answer(row, 1),
         }
@@ -217,7 +223,10 @@ class PageDetails:
         return _caption(self.captions.ids, self.captions.texts, self.answers.labels, row, length)
 
     def _query(self, row: int, length: int) -> dict[str, Any]:
-        return _caption(self.captions.query_ids, self.captions.query_texts, self.answers.truth, row, length)
+        caption = _caption(
+            self.captions.query_ids, self.captions.query_texts, self.answers.truth, row, length
+        )
+        return {**caption, "place": int(places_of(row, self.drawn.queries))}
 
 
 def _to_grid(points: MapPoints) -> MapPoints:

@@ -46,14 +46,11 @@ def _even_steps(n: int, count: int) -> np.ndarray:
     return np.linspace(0, n - 1, count).astype(int)
 
 
-def explorer(
-    answers: Answers, drawn: DrawnMap, first: np.ndarray, describe: Callable[[np.ndarray], dict[str, Any]]
-) -> dict[str, Any]:
+def explorer(explored: Explored, describe: Callable[[np.ndarray], dict[str, Any]]) -> dict[str, Any]:
     """Return what the page needs to look up queries beside its map; columns are None where the map has all.
 
     `describe` returns id, text and class of items, as columns.
     """
-    explored = explore(answers, drawn, first)
     if not len(explored.others):
         return {"places": None, "near0": None, "near1": None, "items": describe(explored.others)}
     near = {f"near{i}": state.reshape(-1).astype(np.int32) for i, state in enumerate(explored.near)}

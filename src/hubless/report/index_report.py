@@ -12,7 +12,7 @@ from ..repair.index_items import Source, as_store
 from ..repair.repair import Repair
 from ..repair.truth import Truth
 from ..selection.candidates import name
-from ..stores.checks import check_outside
+from ..stores.checks import check_columns, check_outside
 from ..stores.store import Store, StoreError
 from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets
@@ -20,6 +20,7 @@ from .atlas import check_atlas
 from .choice import choice_of_repair, with_surface
 from .details import Captions
 from .figures import matrix_of
+from .links import check_link
 from .map_layout import Drawing
 from .page import check_page
 from .report import ModelDescription, Report, make_report, step
@@ -56,6 +57,8 @@ def report_index(
     text: str | None = None,
     query_text: str | None = None,
     image: str | None = None,
+    query_image: str | None = None,
+    link: str | None = None,
     layout: str = "pca",
     max_points: int = 10_000,
     named: Named | None = None,
@@ -82,8 +85,10 @@ def report_index(
         Column with the class of each query; by default the same as `labels`.
     k : int, optional
         Answers that count, by default 10; from labels, neighbours that vote, by default those chosen.
-    text, query_text, image : str, optional
-        Columns to show: texts of items and queries, and paths of pictures of items.
+    text, query_text, image, query_image : str, optional
+        Columns to show: texts of items and queries, and paths of their pictures.
+    link : str, optional
+        Address of an item, with {id} in place of its id; the page links to it.
     layout : "pca", "tsne" or "umap"
         Layout of the map.
     max_points : int
@@ -96,10 +101,12 @@ def report_index(
         Whether to show progress bars; None shows them on a terminal.
     """
     drawing, truth = Drawing(layout, max_points, random_state), Truth(labels, pairs, query_labels, k)
+    link = None if link is None else check_link(link)
     store, query_store = as_store(source), None if queries is None else as_store(queries)
     if query_store is not None:
         _check_one_space(store, query_store)
     item_text, query_text = text_column(store, text), _query_text(query_store or store, text, query_text)
+    query_image = _query_column(query_store or store, image, query_image)
     shown = [column for column in (item_text, image) if column is not None]
     if model is None:
         answered = try_index(
@@ -116,9 +123,12 @@ def report_index(
         answered.items.ids.tolist(),
         answered.query_ids,
         None if item_text is None else answered.items.columns[item_text],
-        _texts_of_queries(query_store or store, answered.query_ids, query_text),
+        _values_of_queries(query_store or store, answered.query_ids, query_text),
         None if image is None else answered.items.columns[image],
         _title(store.name),
+        _values_of_queries(query_store or store, answered.query_ids, query_image),
+        link,
+        link if query_store is None else None,
     )
     typed = named or Named()
     query_name = None if query_store is None else _name(typed.queries, queries, query_store)
@@ -175,12 +185,18 @@ def write_index_report(
 
 
 def _query_text(queries: Store, text: str | None, query_text: str | None) -> str | None:
+    """Return the column with the texts of queries."""
+    return text_column(queries, _query_column(queries, text, query_text))
+
+
+def _query_column(queries: Store, of_items: str | None, of_queries: str | None) -> str | None:
     """Return the column of queries to show: the one that is named, else that of the items, if any."""
-    same = text if text in queries.facts().columns else None
-    return text_column(queries, query_text or same)
+    columns = queries.facts().columns
+    check_columns(queries.name, [] if of_queries is None else [of_queries], columns)
+    return of_queries or (of_items if of_items in columns else None)
 
 
-def _texts_of_queries(queries: Store, ids: Sequence[Any], column: str | None) -> list[Any] | None:
+def _values_of_queries(queries: Store, ids: Sequence[Any], column: str | None) -> list[Any] | None:
     if column is None:
         return None
     batch = queries.fetch([*ids], [column])

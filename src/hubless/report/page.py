@@ -19,12 +19,12 @@ from ..support.text import as_json, encodable
 from .colours import LIGHT, colour_rules
 from .details import LONG, NAME, SHORT, cut
 
-SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn; a page of more may be larger
+SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn, without pictures; with more, it may be larger
 OBJECTS = 10_000
 # Characters of the texts of points, of texts on cards and in changed queries, and of ids: the first that fit
 LENGTHS = (
     *((SHORT, LONG, NAME), (150, 1000, NAME), (80, 500, NAME), (40, 200, NAME)),
-    *((0, 200, NAME), (0, 80, NAME), (0, 80, 40), (0, 40, 24), (0, 40, 12)),
+    *((0, 200, NAME), (0, 80, NAME), (0, 60, NAME), (0, 60, 40), (0, 40, 24), (0, 40, 12)),
 )
 TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
 GENERATOR = b'<meta name="generator" content="hubless report">'
@@ -52,7 +52,8 @@ def _start_of(file: Path) -> bytes:
 def render(figures: Mapping[str, Any], details: Mapping[str, Any]) -> str:
     """Return the page; texts and ids are cut shorter until it is small enough."""
     n_drawn = len(details["items"]["id"])
-    allowed = SIZE * max(1.0, n_drawn / OBJECTS)
+    pictures = sum(len(picture) for part in details["pictures"].values() for picture in part["picture"])
+    allowed = SIZE * max(1.0, n_drawn / OBJECTS) + pictures
     page = ""
     for lengths in LENGTHS:
         page = _fill_template(figures, _shorten(details, *lengths))

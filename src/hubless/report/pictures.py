@@ -16,22 +16,23 @@ BYTES = 20_000  # of a picture file that is taken as it is
 KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 
 
-def thumbnail(image: Any) -> str | None:
+def thumbnail(image: Any, side: int = SIDE, limit: int = BYTES) -> str | None:
     """Return a small picture as a data: address; None where there is none that can be shown.
 
-    `image` is an array (height, width) or (height, width, 3), the bytes of a file, or its path.
+    `image` is an array (height, width) or (height, width, 3), the bytes of a file, or its path. Files of at
+    most `limit` bytes are taken as they are; `side` is the longer side of what is made smaller, in pixels.
     """
     if image is None or (isinstance(image, str) and not image):
         return None
     if hasattr(image, "shape"):
-        return _address("png", _png(_pixels(to_numpy(image))))
+        return _address("png", _png(_pixels(to_numpy(image), side)))
     data = image if isinstance(image, bytes) else _read(image)
     kind = next((kind for start, kind in KINDS.items() if data.startswith(start)), None)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         kind = "webp"
     if kind is None:
         return None  # an SVG can run scripts, and other kinds are unknown
-    return _address(kind, data) if len(data) <= BYTES else _smaller(data)
+    return _address(kind, data) if len(data) <= limit else _smaller(data, side)
 
 
 def _read(path: Any) -> bytes:
@@ -46,23 +47,24 @@ def _address(kind: str, data: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _smaller(data: bytes) -> str | None:
+def _smaller(data: bytes, side: int) -> str | None:
     """Make a large picture small, where Pillow is installed; it comes with matplotlib."""
     try:
         from PIL import Image
     except ImportError:
         return None
+    kind = "png" if side >= SIDE else "jpeg"  # a third of the bytes; so small, nobody sees what is lost
     try:
         with Image.open(BytesIO(data)) as image:
-            image.thumbnail((SIDE, SIDE))
+            image.thumbnail((side, side))
             out = BytesIO()
-            image.convert("RGB").save(out, "PNG")
+            image.convert("RGB").save(out, kind)
     except (OSError, ValueError, Image.DecompressionBombError):
         return None
-    return _address("png", out.getvalue())
+    return _address(kind, out.getvalue())
 
 
-def _pixels(image: np.ndarray) -> np.ndarray:
+def _pixels(image: np.ndarray, side: int = SIDE) -> np.ndarray:
     """Return bytes of shape (height, width, 3); other numbers are scaled from least to largest."""
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
         raise ValueError(f"a picture is an array (height, width) or (height, width, 3); got {image.shape}.")
@@ -70,7 +72,7 @@ def _pixels(image: np.ndarray) -> np.ndarray:
         image = np.nan_to_num(np.asarray(image, dtype=np.float64))
         low, high = float(image.min()), float(image.max())
         image = ((image - low) * (255 / (high - low) if high > low else 0)).astype(np.uint8)
-    step = -(-max(image.shape[:2]) // SIDE)
+    step = -(-max(image.shape[:2]) // side)
     image = image[::step, ::step]
     image = image[:, :, None] if image.ndim == 2 else image
     return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

@@ -131,6 +131,7 @@ def _sizes(evaluation: Evaluation, captions: Captions) -> dict[str, Any]:
         "title": cut(captions.title, 200) or "hubless",
         "task": "pairs" if answers.labels is None else "labels",
         "words": {"item": "items", "measure": measure, "answered": evaluation.answered},
+        "links": {"items": captions.link, "queries": captions.query_link},
         "counts": {
             "items": n,
             "queries": len(answers.queries),
