@@ -1,9 +1,11 @@
-"""How smooth the map of a page is with 50,000 items: frames a second while the slider and the zoom move.
+"""How smooth the map of a page is with 50,000 items: frames a second while it is slid or dragged.
 
-    python -m benchmarks.map_frames [--items 50000]
+    python -m benchmarks.map_frames [--items 50000] [--out benchmarks/results/page/frames.json]
 
-needs Playwright and Chromium, and prints JSON. Frames are counted by the clock, and by the second of
-processor time that the page's main thread used, which says the same on a busy machine.
+needs Playwright and Chromium, and prints JSON. It takes Chromium as it is without a graphics card, and as it
+is where the processor plays one (SwiftShader); the slider and dragging, each without and with a selected hub.
+Frames by the clock depend on what else the machine does; so processor time for a frame is given, too: that of
+the page's main thread, and that of all threads of all processes of the browser.
 """
 
 import argparse
@@ -13,42 +15,54 @@ import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from hubless.evaluation import Answers, BeforeAfter, Evaluation, measure_change
 from hubless.hubness import measure_hubness
+from hubless.paper.raw import this_machine, write_files
 from hubless.report.details import Captions
 from hubless.report.map_layout import Drawing
 from hubless.report.report import ModelDescription, Report, make_report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = [
-    *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),  # WebGL without a graphics card
+ALWAYS = [
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *([] if os.geteuid() else ["--no-sandbox"]),  # root has none
 ]
+FLAGS = [*ALWAYS, "--disable-gpu"]
+SETUPS = {
+    "no graphics card": FLAGS,
+    "SwiftShader": [*ALWAYS, "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+}
+CASES = [f"{kind}{hub}" for hub in ("", ", a hub is selected") for kind in ("slide", "pan")]
 ROUNDS = 3
 
-# Moves the slider and turns the wheel in every frame; gives frames drawn, seconds, deepest zoom.
-PLAY = """async ([host, duration]) => {
+# Moves the slider, or drags the map, in every frame; gives frames drawn and seconds.
+PLAY = """async ([host, kind, duration]) => {
   const [slider, canvas] = [host.querySelector("input[type=range]"), host.querySelector(".map-dots")];
   const box = canvas.getBoundingClientRect();
-  const middle = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
-  canvas.focus();
-  const [began, drawn] = [performance.now(), Number(host.dataset.frames)];
-  let deepest = 1;
-  for (let passed = 0; passed < duration; passed = performance.now() - began) {
-    slider.value = Math.round(50 - 50 * Math.cos(passed / 200));
+  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+  const slide = (percent) => {
+    slider.value = Math.round(percent);
     slider.dispatchEvent(new Event("input", { bubbles: true }));
-    const deltaY = -60 * Math.sign(Math.sin(passed / 240));
-    canvas.dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY, bubbles: true, cancelable: true }));
+  };
+  const mouse = (target, type, right) => {
+    const at = { clientX: x + right, clientY: y + right / 2 };
+    target.dispatchEvent(new MouseEvent(type, { ...at, view: window, bubbles: true, cancelable: true }));
+  };
+  slide(0);
+  if (kind === "pan") mouse(canvas, "mousedown", 0);
+  const [began, drawn] = [performance.now(), Number(host.dataset.frames)];
+  for (let passed = 0; passed < duration; passed = performance.now() - began) {
+    if (kind === "pan") mouse(window, "mousemove", 80 * Math.sin(passed / 300));
+    else slide(50 - 50 * Math.cos(passed / 300));
     await new Promise(requestAnimationFrame);
-    deepest = Math.max(deepest, Number(host.dataset.zoom));
   }
-  return [Number(host.dataset.frames) - drawn, (performance.now() - began) / 1000, deepest];
+  const result = [Number(host.dataset.frames) - drawn, (performance.now() - began) / 1000];
+  if (kind === "pan") mouse(window, "mouseup", 0);
+  return result;
 }"""
 
 
@@ -84,34 +98,44 @@ def large_report(n: int = 50_000) -> Report:
     return make_report(evaluation, captions, ModelDescription("a mover"), Drawing(max_points=n))
 
 
-def measure(n: int, duration: float = 3.0) -> dict[str, Any]:
-    """Return seconds to make the page, and frames a second of the best of three rounds."""
+def measure(n: int, duration: float = 3000.0) -> dict[str, Any]:
+    """Return what a frame takes in each case, the best of some rounds, `duration` milliseconds each."""
     from playwright.sync_api import sync_playwright
 
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    report, started = large_report(n), perf_counter()
-    html = report.html()
-    result: dict[str, Any] = {"items": n, "page seconds": perf_counter() - started, "bytes": len(html)}
+    result: dict[str, Any] = {"items": n, "machine": this_machine("cpu"), "cases": {}}
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        file = Path(folder) / "page.html"
-        file.write_text(html, encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-        page.goto(file.as_uri())
-        page.wait_for_selector(f'#map .map[data-visible="{n}"]')
-        session = page.context.new_cdp_session(page)
-        session.send("Performance.enable")
-        rounds = [frame_rates(page, session, duration) for _ in range(ROUNDS)]
-        browser.close()
-    return result | {"by clock": max(a for a, _ in rounds), "by processor": max(b for _, b in rounds)}
+        file = large_report(n).save(Path(folder) / "page.html")
+        for setup, flags in SETUPS.items():
+            browser = playwright.chromium.launch(executable_path=executable, args=flags)
+            result["browser"] = browser.version
+            page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+            page.goto(file.as_uri())
+            page.wait_for_selector(f'#map .map[data-visible="{n}"]')
+            result["cases"][setup] = {case: _best_of(browser, page, case, duration) for case in CASES}
+            browser.close()
+    return result | {"load average": os.getloadavg()[0]}
 
 
-def frame_rates(page: Any, session: Any, duration: float) -> tuple[float, float]:
-    """Return frames by the second of the clock, and by the second of the main thread."""
-    host = page.locator("#map .map").element_handle()
-    used = _thread_seconds(session)
-    frames, seconds, _ = page.evaluate(PLAY, [host, 1000 * duration])
-    return frames / seconds, frames / (_thread_seconds(session) - used)
+def _best_of(browser: Any, page: Any, case: str, duration: float) -> dict[str, float]:
+    """Return frames by the clock, and milliseconds of processor time for a frame."""
+    canvas, rounds = page.locator("#map .map-dots"), []
+    canvas.press("n" if "selected" in case else "Escape")  # n: the busiest item, and the map zooms to it
+    canvas.press("0")
+    session, host = browser.new_browser_cdp_session(), page.locator("#map .map").element_handle()
+    thread = page.context.new_cdp_session(page)
+    thread.send("Performance.enable")
+    for _ in range(ROUNDS):
+        used, all_used = _thread_seconds(thread), _browser_seconds(session)
+        frames, seconds = page.evaluate(PLAY, [host, case.split(",")[0], duration])
+        used, all_used = _thread_seconds(thread) - used, _browser_seconds(session) - all_used
+        rounds.append((frames / seconds, 1000 * used / frames, 1000 * all_used / frames))
+    by_clock, main, everything = zip(*rounds, strict=True)
+    return {
+        "frames per second": round(max(by_clock), 1),
+        "main thread, ms per frame": round(min(main), 1),
+        "all processes, ms per frame": round(min(everything), 1),
+    }
 
 
 def _thread_seconds(session: Any) -> float:
@@ -119,7 +143,16 @@ def _thread_seconds(session: Any) -> float:
     return next(float(metric["value"]) for metric in metrics if metric["name"] == "ThreadTime")
 
 
+def _browser_seconds(session: Any) -> float:
+    return sum(process["cpuTime"] for process in session.send("SystemInfo.getProcessInfo")["processInfo"])
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--items", type=int, default=50_000)
-    print(json.dumps(measure(parser.parse_args().items), indent=1))
+    parser.add_argument("--out", type=Path, help="also write the JSON there")
+    options = parser.parse_args()
+    text = json.dumps(measure(options.items), indent=1) + "\n"
+    if options.out:
+        write_files(options.out.parent, {options.out.name: text.encode()})
+    print(text)

@@ -34,7 +34,7 @@ const SECTIONS = [
     render: placeMap,
     packed: true,
     lead: (n) =>
-      `Each dot is a stored item, its area shows its ${n}; the slider moves them from before to after.`,
+      `Each dot is a stored item, its area shows its ${n}; the slider goes from before moving to after.`,
   },
   {
     id: "hubs",

@@ -1,4 +1,4 @@
-// Draws items and queries without a graphics card: shapes are stamped into one block of 32-bit pixels.
+// Draws items and queries: shapes are stamped into one block of 32-bit pixels, which needs no graphics card.
 
 const CROWD = 20000; // with more things than this, pixels are not split finer than CSS pixels
 const STEP = 4; // radii are rounded to a quarter of a pixel, so that stamps can be kept
@@ -93,7 +93,7 @@ const drawQueries = (paper, { queries }, { view, ratio, reach, theme, queryOpaci
 
 /** One long loop over plain numbers: with 50,000 items a call or an object for each would be slow. */
 const drawItems = (paper, discOf, { items, order, count }, [colours0, colours1], frame) => {
-  const { x0, y0, x1, y1, n0, n1 } = items;
+  const { x: across, y: up, n0, n1 } = items;
   const { ratio, morph, growth, least, most, fade, rim } = frame;
   const { originX, originY, scale } = frame.view;
   const stay = 1 - morph;
@@ -105,8 +105,8 @@ const drawItems = (paper, discOf, { items, order, count }, [colours0, colours1],
     const left = alpha < frame.faint; // excluded by a filter: a faint dot
     const wanted = left ? least : growth * Math.sqrt(n0[place] * stay + n1[place] * morph);
     const radius = Math.min(most, Math.max(least, wanted));
-    const x = (originX + (x0[place] * stay + x1[place] * morph) * scale) * ratio;
-    const y = (originY - (y0[place] * stay + y1[place] * morph) * scale) * ratio;
+    const x = (originX + across[place] * scale) * ratio;
+    const y = (originY - up[place] * scale) * ratio;
     const red = colours0[at] * stay + colours1[at] * morph;
     const green = colours0[at + 1] * stay + colours1[at + 1] * morph;
     const blue = colours0[at + 2] * stay + colours1[at + 2] * morph;
@@ -118,7 +118,10 @@ const drawItems = (paper, discOf, { items, order, count }, [colours0, colours1],
   }
 };
 
-/** A second sheet in plain memory: lines are drawn there, so that one picture goes to the screen. */
+/**
+ * A second sheet in plain memory: lines are drawn there, so that one picture goes to the screen. Where the
+ * processor plays a graphics card, 2,700 lines on the canvas itself take more than a second.
+ */
 const createSheet = () => {
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   return (image, over) => {
@@ -132,8 +135,8 @@ const createSheet = () => {
 };
 
 /**
- * A renderer: draw(frame, over) draws the dots and lets over(context), if any, draw lines above them;
- * recolour() takes changed colours; finest is the most pixels per CSS pixel that it wants.
+ * draw(frame, over) draws the dots and lets over(context), if any, draw lines above them; finest is the most
+ * pixels per CSS pixel that it wants.
  */
 export const createCanvas = (canvas, model, colours) => {
   const context = canvas.getContext("2d", { alpha: false });
@@ -146,6 +149,5 @@ export const createCanvas = (canvas, model, colours) => {
     drawItems(paper, discOf, model, colours, frame);
     context.putImageData(over ? withLines(paper.image(), over) : paper.image(), 0, 0);
   };
-  const finest = model.count + model.queries.x.length > CROWD ? 1 : 2;
-  return { name: "canvas", finest, draw, recolour: () => {} };
+  return { finest: model.count + model.queries.x.length > CROWD ? 1 : 2, draw };
 };

@@ -10,8 +10,21 @@ const MOST_OPTIONS = 30; // with more classes a box to type in is faster than a 
 const RANGE = { type: "range", min: "0", max: "100", step: "1", value: "0" };
 
 const stateWords = (percent) => {
-  if (percent === 0) return "before";
-  return percent === 100 ? "after" : `${percent} % of the way`;
+  if (percent === 0) return "before moving";
+  return percent === 100 ? "after moving" : `${percent} % of the way from before to after`;
+};
+
+/** In the corner of the map, so that a picture of it says what it shows. */
+const createState = () => {
+  const words = element("span", { class: "map-state", "aria-hidden": "true" });
+  const show = (percent) => {
+    const text = percent % 100 ? `${percent} %` : `${percent ? "After" : "Before"} moving`;
+    if (words.textContent === text) return;
+    words.textContent = text;
+    words.classList.toggle("map-before", percent === 0);
+    words.classList.toggle("map-after", percent === 100);
+  };
+  return { element: words, show };
 };
 
 const createSlider = (change) => {
@@ -111,12 +124,14 @@ const checkbox = (words, checked, changed) => {
   return element("label", { class: "map-check" }, box, element("span", {}, words));
 };
 
-/** @returns {{element: HTMLElement, visible: HTMLElement, show(frame): void}} visible: how many items pass */
+/** @returns {{element: HTMLElement, corner: HTMLElement, show(frame): void}} corner: the state, how many items pass */
 export const createControls = (model, change) => {
   const slider = createSlider(change);
+  const state = createState();
   const visible = element("output", { class: "map-visible", "aria-live": "polite" });
   const show = ({ morph, visible: shown }) => {
     slider.show(morph);
+    state.show(Math.round(100 * morph));
     const words =
       shown === model.count ? plural(shown, "item") : `${count(shown)} of ${plural(model.count, "item")}`;
     if (visible.textContent !== words) visible.textContent = words;
@@ -130,5 +145,6 @@ export const createControls = (model, change) => {
     checkbox(hubs, false, (onlyHubs) => change({ onlyHubs })),
     checkbox("Queries", true, (showQueries) => change({ showQueries })),
   );
-  return { element: element("div", { class: "map-controls" }, slider.element, row), visible, show };
+  const corner = element("div", { class: "map-corner" }, state.element, visible);
+  return { element: element("div", { class: "map-controls" }, slider.element, row), corner, show };
 };

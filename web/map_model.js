@@ -25,11 +25,10 @@ const range = (arrays, kept) => {
   };
 };
 
-/** Boxes in the layout: of all items, in both states, and queries; and of most, for the first view. */
-const boundsOf = ({ x0, y0, x1, y1 }, { x, y }, busiest) => {
-  const pick = (...arrays) => arrays.flatMap((array) => busiest.map((place) => array[place]));
-  const across = range([x0, x1, x], pick(x0, x1));
-  const up = range([y0, y1, y], pick(y0, y1));
+/** Boxes in the layout: of all items and queries; and of most, for the first view. */
+const boundsOf = (items, queries, busiest) => {
+  const of = (axis) => range([items[axis], queries[axis]], busiest.map((place) => items[axis][place]));
+  const [across, up] = [of("x"), of("y")];
   const box = ([left, right], [bottom, top]) => ({ left, right, bottom, top });
   const whole = box(across.whole, up.whole);
   const central = box(across.central, up.central);

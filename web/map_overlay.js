@@ -90,7 +90,7 @@ export const drawOverlay = (context, { ratio, theme }, map) => {
   if (selected < 0) return;
   const from = map.pointOf(selected);
   for (const wrong of [false, true]) {
-    const ends = captured.filter((ray) => ray.wrong === wrong).map((ray) => map.queryPoint(ray.query));
+    const ends = captured.filter((ray) => ray.wrong === wrong).map((ray) => map.pointOf(ray.query, map.model.queries));
     drawRays(context, from, ends, wrong ? theme.wrong : theme.after, wrong);
   }
   drawSelected(context, from, map.radiusOf(selected), theme);

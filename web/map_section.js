@@ -114,7 +114,6 @@ const publish = (host, model, frame) => {
     rays: frame.captured.length,
     wrongRays: frame.captured.filter((ray) => ray.wrong).length,
     frames: frame.frames,
-    renderer: frame.renderer,
     zoom: frame.zoom.toFixed(3),
     visible: frame.visible,
   };
@@ -206,7 +205,7 @@ export const renderMap = (host, figures, details) => {
     legend.show(frame.colour, map.radii());
   });
   labelCanvas(map.canvas, model);
-  stage.append(controls.visible, zoomButtons(map));
+  stage.append(controls.corner, zoomButtons(map));
   listenToPointer(map, tooltip, choose);
   listenToKeys(map, model, goTo);
   host.hublessMap = { screen: (place) => onScreen(map, place) };

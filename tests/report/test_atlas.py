@@ -54,7 +54,7 @@ def captions():
 def drawn_map(items=range(N), queries=range(M), layout="tsne"):
     """A map of these rows, at random places."""
     items, queries, rng = np.array([*items]), np.array([*queries]), np.random.default_rng(1)
-    points = MapPoints(*(rng.normal(size=(len(rows), 2)) for rows in (items, items, queries)))
+    points = MapPoints(*(rng.normal(size=(len(rows), 2)) for rows in (items, queries)))
     components = PCA(2).fit(rng.normal(size=(9, D)))
     return DrawnMap(layout, "", components, items, queries, None, points)
 
@@ -85,20 +85,18 @@ def test_rows_are_items_then_queries(write):
     assert table["is_hub_after"] == [False] * N + [None] * M
     assert table["answer_before"] == [None] * N + ["right", "wrong", "right", "wrong"]
     assert table["answer_after"] == [None] * N + ["right", "right", "wrong", "wrong"]
-    for state in ("before", "after"):
-        for side, letter in enumerate("xy"):
-            points = [*getattr(drawn.points, state)[:, side], *drawn.points.queries[:, side]]
-            assert table[f"{letter}_{state}"] == pytest.approx(points, rel=1e-6)
+    for side, letter in enumerate("xy"):
+        points = [*drawn.points.items[:, side], *drawn.points.queries[:, side]]
+        assert table[letter] == pytest.approx(points, rel=1e-6)
 
 
 def test_by_pca_all_points_have_a_row(write, evaluation):
     drawn = drawn_map([1, 2], [3], layout="pca")
     table, answers = write(drawn=drawn), evaluation.answers
     assert len(table["id"]) == N + M
-    for state, stored in zip(("before", "after"), answers.stored, strict=True):
-        points = drawn.components.transform(np.vstack([stored, answers.queries]))
-        assert table[f"x_{state}"] == pytest.approx(points[:, 0], rel=1e-5)
-        assert table[f"y_{state}"] == pytest.approx(points[:, 1], rel=1e-5)
+    points = drawn.components.transform(np.vstack([answers.stored.before, answers.queries]))
+    assert table["x"] == pytest.approx(points[:, 0], rel=1e-5)
+    assert table["y"] == pytest.approx(points[:, 1], rel=1e-5)
 
 
 @pytest.mark.parametrize("items", [range(N), [0, 1, 2, 4]], ids=["all", "a sample"])
@@ -127,7 +125,7 @@ def test_the_command_names_the_columns_of_the_file(evaluation, captions, tmp_pat
         columns = dict(zip(options[::2], options[1::2], strict=True))
         assert (program, file) == ("embedding-atlas", str(path))
         assert set(columns.values()) <= set(pq.read_schema(path).names)
-        assert (columns["--x"], columns["--y"]) == ("x_after", "y_after")
+        assert (columns["--x"], columns["--y"]) == ("x", "y")
         assert ("--text" in columns) == (shown.texts is not None)
         assert columns["--neighbors"] == "neighbors"
     assert not {"text", "label"} & set(pq.read_schema(path).names)

@@ -256,12 +256,12 @@ def test_the_page_is_written_to_the_given_file(animals, no_surface, tmp_path):
 
 
 @pytest.mark.parametrize("d", [6, 1])
-def test_tsne_draws_all_three_together(animals, no_surface, d):
+def test_tsne_draws_items_and_queries_together(animals, no_surface, d):
     X, y, queries, truth = (part[:20] for part in animals)
     report = compare(MoveLabeledClassifier(1), X[:, :d], y, queries[:, :d], truth, layout="tsne")
     assert report.details["layout"]["name"] == "tsne"
     assert "t-SNE" in report.details["layout"]["words"]
-    assert len({*zip(*(report.details["items"][axis].tolist() for axis in ("x0", "y0")), strict=True)}) > 15
+    assert len({*zip(*(report.details["items"][axis].tolist() for axis in "xy"), strict=True)}) > 15
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is not None, reason="umap-learn is installed")

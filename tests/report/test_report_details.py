@@ -106,23 +106,18 @@ def test_types_are_those_that_the_page_reads(details):
 
 
 def projections(case):
-    """Both states and the queries on two components of the original objects, one under the other."""
+    """Objects and queries on two components of the original objects."""
     axes = PCA(2).fit(case.X)
-    return [axes.transform(points) for points in (case.X, case.moved, case.queries)]
+    return [axes.transform(points) for points in (case.X, case.queries)]
 
 
 def check_places(case, details):
     """The map is one scale and one shift per axis of the projection, up to its sign and half a step."""
     rows, query_rows = places_of(details["items"]["id"]), places_of(details["queries"]["id"])
-    before, after, queries = projections(case)
-    truth = np.vstack([before[rows], after[rows], queries[query_rows]])
+    before, queries = projections(case)
+    truth = np.vstack([before[rows], queries[query_rows]])
     items, queries_drawn = details["items"], details["queries"]
-    drawn = np.column_stack(
-        [
-            np.concatenate([items[f"{axis}0"], items[f"{axis}1"], queries_drawn[axis]]).astype(float)
-            for axis in "xy"
-        ]
-    )
+    drawn = np.column_stack([np.append(items[axis], queries_drawn[axis]).astype(float) for axis in "xy"])
     slopes = []
     for axis in (0, 1):
         design = np.column_stack([truth[:, axis], np.ones(len(truth))])

@@ -48,9 +48,8 @@ def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, dr
     columns = _describe_points(pyarrow, evaluation.answers, captions, drawn)
     # embedding-atlas draws a chart of each column, in this order
     columns |= _measure_points(pyarrow, evaluation, drawn)
-    for state, points in zip(BeforeAfter._fields, drawn.points[:2], strict=True):
-        coordinates = np.vstack([points, drawn.points.queries]).astype(np.float32)
-        columns |= {f"{axis}_{state}": pyarrow.array(coordinates[:, i]) for i, axis in enumerate("xy")}
+    coordinates = np.vstack(drawn.points).astype(np.float32)
+    columns |= {axis: pyarrow.array(coordinates[:, i]) for i, axis in enumerate("xy")}
     columns["neighbors"] = _neighbors(pyarrow, evaluation.answers, drawn)
     table = pyarrow.table(columns).replace_schema_metadata({KEY: KIND})
     file_path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +57,7 @@ def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, dr
         parquet.write_table(table, file, compression="zstd")
     shown = str(Path(path).expanduser())
     shown = f"./{shown}" if shown.startswith("-") else shown
-    command = ["embedding-atlas", shown, "--x", "x_after", "--y", "y_after"]
+    command = ["embedding-atlas", shown, "--x", "x", "--y", "y"]
     command += ["--text", "text"] if "text" in columns else []
     return " ".join(map(quoted, [*command, "--neighbors", "neighbors"]))
 

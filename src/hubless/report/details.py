@@ -140,12 +140,11 @@ class PageDetails:
         points = _to_grid(self.drawn.points)
         bits = 1 << np.arange(answers.neighbors.before.shape[1])
         item_columns = self._describe_items(items)
+        item_columns |= {"x": points.items[:, 0], "y": points.items[:, 1]}
         query_columns = self._captions(captions.query_ids, captions.query_texts, answers.truth, queries)
         query_columns |= {"x": points.queries[:, 0], "y": points.queries[:, 1]}
-        for i, state in enumerate((points.before, points.after)):
+        for i in range(2):
             item_columns |= {
-                f"x{i}": state[:, 0],
-                f"y{i}": state[:, 1],
                 f"n{i}": self.counts.all[i][items].astype(np.uint32),
                 f"bad{i}": self.counts.wrong[i][items].astype(np.uint32),
             }

@@ -1,4 +1,8 @@
-"""The map of a page: which items and queries are drawn, and where, in one layout for both states."""
+"""The map of a page: which items and queries are drawn, and where.
+
+Items have the places of the original vectors in both states: what moving changes is how often each is found,
+and on a map where all dots move at once nobody can see that.
+"""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -35,10 +39,9 @@ class Drawing:
 
 
 class MapPoints(NamedTuple):
-    """A row for each drawn object before and after, and for each drawn query."""
+    """A row for each drawn object, and for each drawn query."""
 
-    before: np.ndarray
-    after: np.ndarray
+    items: np.ndarray
     queries: np.ndarray
 
 
@@ -46,7 +49,7 @@ class DrawnMap(NamedTuple):
     """What is on the map, and where."""
 
     layout: str
-    words: str  # what the layout shows
+    words: str  # what the places show
     components: PCA  # of the original objects
     items: np.ndarray  # row numbers of the drawn objects, rising
     queries: np.ndarray
@@ -114,20 +117,19 @@ def _sample(n: int, first: np.ndarray, limit: int, rng: np.random.Generator) -> 
 
 
 def _project(answers: Answers, components: PCA, items: np.ndarray, queries: np.ndarray) -> MapPoints:
-    """Project all on the components of the original objects, so that both states can be compared."""
-    before, after = answers.stored
-    after = after[items, : before.shape[1]]  # without the column that some movers add
-    return MapPoints(*map(components.transform, (before[items], after, answers.queries[queries])))
+    """Project the original objects and the queries on the components."""
+    chosen = (answers.stored.before[items], answers.queries[queries])
+    return MapPoints(*map(components.transform, chosen))
 
 
 def _first_two(projected: MapPoints) -> MapPoints:
     """Return the first two components; a second of zeros where there is only one."""
-    missing = max(2 - projected.before.shape[1], 0)
+    missing = max(2 - projected.items.shape[1], 0)
     return MapPoints(*(np.pad(part, ((0, 0), (0, missing)))[:, :2] for part in projected))
 
 
 def _embed(projected: MapPoints, layout: str, random_state: int) -> MapPoints:
-    """Embed both states and the queries together, by t-SNE or UMAP."""
+    """Embed objects and queries together, by t-SNE or UMAP."""
     whole = np.concatenate(projected)
     if layout == "tsne":  # imported here, to keep `import hubless` fast
         from sklearn.manifold import TSNE
@@ -139,15 +141,18 @@ def _embed(projected: MapPoints, layout: str, random_state: int) -> MapPoints:
 
         model = UMAP(random_state=random_state, n_jobs=1)
     embedded = np.asarray(model.fit_transform(whole), dtype=np.float64)
-    return MapPoints(*np.split(embedded, np.cumsum([len(part) for part in projected])[:-1]))
+    return MapPoints(*np.split(embedded, [len(projected.items)]))
 
 
 def _layout_words(layout: str, components: PCA) -> str:
+    kept = "Places stay as they were before moving."
     if layout == "pca":
         share = 100 * float(np.nan_to_num(components.explained_variance_ratio_[:2]).sum())
-        return f"The first two principal components of the items, with {share:.0f} % of their variance."
+        return (
+            f"The first two principal components of the items, with {share:.0f} % of their variance. {kept}"
+        )
     method = {"tsne": "t-SNE", "umap": "UMAP"}[layout]
     return (
-        f"{method} of items before, items after and queries together: points that are near are similar, "
-        "long distances say little."
+        f"{method} of the items before moving and the queries: points that are near are similar, "
+        f"long distances say little. {kept}"
     )
