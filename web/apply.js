@@ -1,16 +1,17 @@
 import { element, folded } from "./dom.js";
+import { prose } from "./format.js";
 
 /** Section 9: how to apply and roll back, provenance, versions, the figures as JSON. */
 export const renderApply = (section, figures) => {
   const { apply, provenance, versions } = figures;
   if (apply) {
-    section.append(element("p", { dir: "auto" }, apply.words ?? ""));
+    section.append(element("p", { class: "user", dir: "auto" }, prose(apply.words)));
     section.append(steps("Apply", apply.steps), steps("Roll back", apply.undo));
   }
   const pairs = (provenance ?? []).concat(figures.made ? [["made", figures.made]] : []);
-  if (pairs.length > 0) section.append(element("h3", {}, "Where this comes from"), definitions(pairs));
   const names = Object.entries(versions ?? {});
-  if (names.length > 0) section.append(element("h3", {}, "Versions"), definitions(names));
+  const facts = pairs.concat(names.length > 0 ? [["versions", names.map((name) => name.join(" ")).join(", ")]] : []);
+  if (facts.length > 0) section.append(folded("Where the figures come from", definitions(facts)));
   section.append(asJson(figures));
 };
 

@@ -1,4 +1,4 @@
-import { cut, element, pictureOf, userText, userWord } from "./dom.js";
+import { cut, element, firstOf, pictureOf, userText, userWord } from "./dom.js";
 import { isThumbnail } from "./data.js";
 import { count, percent } from "./format.js";
 import { rowLink } from "./links.js";
@@ -11,9 +11,8 @@ export const renderCards = (section, figures, details, page) => {
     return;
   }
   const largest = Math.max(1, ...hubs.map((hub) => Math.max(hub.before, hub.after)));
-  section.append(
-    element("div", { class: "cards" }, ...hubs.map((hub) => card(hub, largest, figures.counts.hub_k, page))),
-  );
+  const cards = hubs.map((hub) => card(hub, largest, figures.counts.hub_k, page));
+  section.append(...firstOf(element("div", { class: "cards" }, ...cards), `Show ${hubs.length} items`));
 };
 
 const card = (hub, largest, k, page) =>

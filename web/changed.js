@@ -5,8 +5,8 @@ import { cut, element, pictureOf, radios, userText, userWord } from "./dom.js";
 import { Lookup } from "./explorer_model.js";
 import { count, plural } from "./format.js";
 
-const STEP = 20;
-const OPEN = 3; // the first ones show their neighbours, as an example
+const FIRST = 5;
+const STEP = 20; // that a click adds
 const WORDS = {
   broken: ["×", "broken: right before, wrong after"],
   fixed: ["✓", "fixed: wrong before, right after"],
@@ -28,13 +28,13 @@ export const renderChanged = (section, figures, details, page) => {
     ),
   );
   if (all.length === 0) return;
-  const filter = { status: "all", label: null, words: "", shown: STEP };
+  const filter = { status: "all", label: null, words: "", shown: FIRST };
   const line = element("p", { class: "count", "aria-live": "polite" });
   const list = element("ol", { class: "changed" });
   const more = element("button", { type: "button", class: "more" });
   const show = () => showList(all, filter, { line, list, more });
   const change = (key) => (value) => {
-    Object.assign(filter, { [key]: value, shown: STEP });
+    Object.assign(filter, { [key]: value, shown: FIRST });
     show();
   };
   more.addEventListener("click", () => {
@@ -124,7 +124,7 @@ const showList = (all, filter, { line, list, more }) => {
   more.textContent = `Show ${Math.min(STEP, matching.length - shown.length)} more`;
 };
 
-const changedQuery = (query, place) => {
+const changedQuery = (query) => {
   const [sign, words] = WORDS[query.status] ?? ["", query.status];
   const label = query.label ?? null;
   const title = element(
@@ -139,7 +139,7 @@ const changedQuery = (query, place) => {
     { class: `query ${query.status}`, "data-status": query.status },
     element(
       "details",
-      { open: place < OPEN },
+      {},
       title,
       isThumbnail(query.picture) ? pictureOf(query.picture, "Picture of the query") : null,
       wholeText(query.text),

@@ -10,6 +10,13 @@ export const STROKES = {
 /** Narrower than this, a chart is laid out for a phone. */
 export const NARROW = 560;
 
+const measures = [];
+
+/** Draws every chart whose width has changed: observers of sizes come too late for a printer. */
+export const remeasure = () => {
+  for (const measure of measures) measure();
+};
+
 /**
  * A chart in its figure, drawn again when its width changes.
  * @param {HTMLElement} parent already in the page, so that the width is known
@@ -47,11 +54,12 @@ export const chart = (parent, { title, label, caption, draw, legend = null, afte
   };
   const measure = () => {
     const now = Math.floor(holder.clientWidth);
-    if (now === width) return;
+    if (now === width || now === 0) return;
     width = now;
     redraw();
   };
   measure();
+  measures.push(measure);
   new ResizeObserver(measure).observe(holder);
   return { figure, redraw };
 };

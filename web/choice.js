@@ -1,44 +1,42 @@
 import { rect, text } from "@observablehq/plot";
 import { chart, draw, hover, NARROW, ramp, shade } from "./chart.js";
-import { element, oneLine, table } from "./dom.js";
-import { duration, inForm, number, short } from "./format.js";
+import { element, folded, oneLine, table } from "./dom.js";
+import { duration, formOf, inForm, prose, short } from "./format.js";
 import { moverChart } from "./movers.js";
 
 // The share of colour in the best cell: more, and the numbers in the cells would be hard to read.
 const STRONGEST = 0.42;
+const LETTER = 6.8; // px, about, of a figure on an axis
 
 /** Section 8: scores over λ and k, all movers that were tried, time spent. */
 export const renderChoice = (section, figures) => {
-  const { choice } = figures;
+  const { choice, words } = figures;
   if (!choice) {
     section.append(element("p", {}, "It is not known how the mover was chosen."));
     return;
   }
-  section.append(element("p", { dir: "auto" }, choice.words ?? ""));
-  if (choice.surface) surfaceChart(section, choice.surface);
-  else
-    section.append(
-      element(
-        "p",
-        { class: "note" },
-        "There are no scores over λ and k: the mover has no such settings, or they were given.",
-      ),
-    );
-  if (choice.movers?.length) moverChart(section, choice.movers);
-  else section.append(element("p", { class: "note" }, "No other movers were tried."));
-  if (choice.seconds?.length) {
-    section.append(
-      element("h3", {}, "Time spent"),
-      table(
-        [{ title: "Step" }, { title: "Time", numeric: true }],
-        choice.seconds.map((step) => [step.what, duration(step.seconds)]),
-        "Time spent",
-      ),
-    );
-  }
+  const form = formOf(words.measure);
+  section.append(element("p", { class: "user", dir: "auto" }, prose(choice.words)));
+  if (choice.movers?.length) moverChart(section, choice.movers, form);
+  else section.append(element("p", {}, "No other movers were tried."));
+  if (choice.surface) {
+    const part = folded(`Scores over ${choice.surface.x.title} and ${choice.surface.y.title}`);
+    section.append(part);
+    surfaceChart(part, choice.surface, form);
+  } else section.append(element("p", { class: "lead" }, NO_SURFACE));
+  if (choice.seconds?.length) section.append(folded("Time spent", timeSpent(choice.seconds)));
 };
 
-const surfaceChart = (section, surface) => {
+const NO_SURFACE = "There are no scores over λ and k: the mover has no such settings, or they were given.";
+
+const timeSpent = (seconds) =>
+  table(
+    [{ title: "Step" }, { title: "Time", numeric: true }],
+    seconds.map((step) => [step.what, duration(step.seconds)]),
+    "Time spent",
+  );
+
+const surfaceChart = (section, surface, form) => {
   const cells = surface.y.values.flatMap((y, row) =>
     surface.x.values.map((x, column) => ({
       x,
@@ -57,13 +55,13 @@ const surfaceChart = (section, surface) => {
     title: `Score of every setting: ${surface.measure}`,
     label:
       `Heat map of ${surface.measure} by ${surface.x.title} and ${surface.y.title}, ` +
-      `from ${number(low)} to ${number(high)}.` +
-      (best ? ` Ringed: ${settingWords(surface, best).replaceAll("\n", ", ")}.` : ""),
-    caption: surface.words || "The ring marks the setting that was chosen.",
-    draw: (width) => drawSurface(surface, cells, low, high, width),
+      `from ${inForm(low, form)} to ${inForm(high, form)}.` +
+      (best ? ` Ringed: ${settingWords(surface, best, form).replaceAll("\n", ", ")}.` : ""),
+    caption: prose(surface.words) || "The ring marks the setting that was chosen.",
+    draw: (width) => drawSurface(surface, cells, { low, high, form }, width),
     legend: ramp(
       [shade(0, "--after"), shade(STRONGEST, "--after")],
-      [inForm(low, "fraction"), inForm(high, "fraction")],
+      [inForm(low, form), inForm(high, form)],
     ),
   });
 };
@@ -72,13 +70,14 @@ const surfaceChart = (section, surface) => {
 const setting = (value) => (typeof value === "number" ? short(value) : oneLine(value ?? "none", 16));
 
 /** Setting and score of a cell, one a line. */
-const settingWords = (surface, cell) =>
+const settingWords = (surface, cell, form) =>
   `${surface.x.title} ${setting(cell.x)}\n${surface.y.title} ${setting(cell.y)}\n` +
-  (cell.score === null ? "not tried" : inForm(cell.score, "fraction"));
+  (cell.score === null ? "not tried" : inForm(cell.score, form));
 
-const drawSurface = (surface, cells, low, high, width) => {
+const drawSurface = (surface, cells, scale, width) => {
   const [columns, rows] = [surface.x.values.length, surface.y.values.length];
   const cellWidth = (width - 64) / columns;
+  const longest = Math.max(...surface.x.values.map((value) => setting(value).length));
   const axis = (values, every) => ({
     ticks: values.map((_, place) => place + 0.5).filter((_, place) => place % every === 0),
     tickSize: 0,
@@ -91,14 +90,14 @@ const drawSurface = (surface, cells, low, high, width) => {
     x: {
       domain: [0, columns],
       label: `${surface.x.title} →`,
-      ...axis(surface.x.values, Math.ceil(44 / cellWidth)),
+      ...axis(surface.x.values, Math.ceil((LETTER * longest + 10) / cellWidth)),
     },
     y: { domain: [rows, 0], label: surface.y.title, ...axis(surface.y.values, 1) },
-    marks: surfaceMarks(surface, cells, [low, high], cellWidth >= 44 && cells.length <= 120),
+    marks: surfaceMarks(surface, cells, scale, cellWidth >= 44 && cells.length <= 120),
   });
 };
 
-const surfaceMarks = (surface, cells, [low, high], written) => {
+const surfaceMarks = (surface, cells, { low, high, form }, written) => {
   const known = cells.filter((cell) => cell.score !== null);
   const chosen = cells.filter((cell) => cell.chosen);
   const place = {
@@ -110,7 +109,7 @@ const surfaceMarks = (surface, cells, [low, high], written) => {
   };
   const middle = { x: (cell) => cell.column + 0.5, y: (cell) => cell.row + 0.5 };
   const fill = (cell) => shade((STRONGEST * (cell.score - low)) / (high - low || 1), "--after");
-  const score = (cell) => inForm(cell.score, "fraction");
+  const score = (cell) => inForm(cell.score, form);
   return [
     rect(cells, { ...place, fill: "var(--empty)" }),
     rect(known, { ...place, fill }),
@@ -119,7 +118,7 @@ const surfaceMarks = (surface, cells, [low, high], written) => {
     rect(chosen, { ...place, stroke: "var(--text)", strokeWidth: 2.5, fill: "none" }),
     hover(cells, {
       ...middle,
-      title: (cell) => settingWords(surface, cell) + (cell.chosen ? ", ringed" : ""),
+      title: (cell) => settingWords(surface, cell, form) + (cell.chosen ? ", ringed" : ""),
     }),
   ];
 };

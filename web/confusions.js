@@ -20,15 +20,14 @@ export const pairsOf = (wrong) => {
 
 const weight = (pair) => pair.before + pair.after;
 
-/** The classes with the most wrong answers, before and after together; at most `limit`. */
-export const worstClasses = (pairs, size, limit) => {
-  const errors = new Float64Array(size);
-  for (const pair of pairs) {
-    errors[pair.from] += weight(pair);
-    errors[pair.to] += weight(pair);
+/** Both classes of the worst pairs, before and after together, until there are `limit` or all. */
+export const mostConfused = (pairs, limit) => {
+  const order = [...pairs].sort((a, b) => weight(b) - weight(a) || a.from - b.from || a.to - b.to);
+  const classes = new Set();
+  for (const { from, to } of order) {
+    if (classes.size + !classes.has(from) + !classes.has(to) <= limit) classes.add(from).add(to);
   }
-  const order = Array.from(errors.keys()).sort((a, b) => errors[b] - errors[a] || a - b);
-  return order.slice(0, limit);
+  return [...classes];
 };
 
 /**

@@ -19,6 +19,15 @@ export const element = (name, attributes = {}, ...children) => {
 
 const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A part of a drawing. */
+export const shape = (name, attributes = {}) => {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+};
+
 const TINY = 48; // pixels: smaller pictures are enlarged dot by dot, not blurred
 
 /** A picture from an address that isThumbnail allows. */
@@ -39,6 +48,45 @@ export const cut = (text, length) => {
 
 /** A cut text without line ends, for a place in a chart that has one line. */
 export const oneLine = (text, length) => cut(cut(text, 2 * length).replace(/\s+/g, " "), length);
+
+/**
+ * Names cut in the middle, or to where they differ: those that are equal then were equal before.
+ * @param {string[]} names
+ * @param {(place: number) => number} lengthOf code points that a name may have
+ */
+export const tellApart = (names, lengthOf) => {
+  const lines = names.map((name) => [...oneLine(name, 400)]);
+  const short = lines.map((points, place) => cutMiddle(points, lengthOf(place)));
+  const groups = new Map(short.map((name) => [name, []]));
+  short.forEach((name, place) => groups.get(name).push(place));
+  for (const places of groups.values()) {
+    const start = commonLength(places.map((place) => lines[place]));
+    if (places.some((place) => lines[place].length !== start)) {
+      for (const place of places) short[place] = cutAround(lines[place], start, lengthOf(place));
+    }
+  }
+  return short;
+};
+
+const cutMiddle = (points, length) => {
+  if (points.length <= length) return points.join("");
+  const end = Math.floor((length - 1) / 2);
+  return `${points.slice(0, length - 1 - end).join("")}…${points.slice(points.length - end).join("")}`;
+};
+
+/** How many code points all of them begin with. */
+const commonLength = ([first, ...others]) => {
+  let same = 0;
+  while (same < first.length && others.every((points) => points[same] === first[same])) same += 1;
+  return same;
+};
+
+/** The part around `start`, where names that begin alike go on differently. */
+const cutAround = (points, start, length) => {
+  const from = Math.max(0, Math.min(start - Math.floor(length / 3), points.length - length + 1));
+  const part = (from > 0 ? "…" : "") + points.slice(from).join("");
+  return oneLine(part, length);
+};
 
 /** Text of a user: any script, any length; long ones are cut and can be opened. */
 export const userText = (text, length = 220) => {
@@ -114,6 +162,21 @@ export const table = (columns, rows, title) =>
 /** Content that is folded until it is opened. */
 export const folded = (title, ...children) =>
   element("details", {}, element("summary", {}, title), ...children);
+
+/**
+ * A list of which CSS shows the first ones (.first), with a button that shows all.
+ * @param {HTMLElement} list
+ * @param {string} words on the button
+ */
+export const firstOf = (list, words) => {
+  list.classList.add("first");
+  const button = element("button", { type: "button", class: "more" }, words);
+  button.addEventListener("click", () => {
+    list.classList.remove("first");
+    button.remove();
+  });
+  return [list, button];
+};
 
 /**
  * A row of radio buttons.

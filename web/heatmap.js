@@ -1,7 +1,7 @@
-import { axisX, axisY, frame, link, rect } from "@observablehq/plot";
-import { chart, draw, hover, ramp, shade } from "./chart.js";
-import { alongDiagonal, pairsOf, valueOf, worstClasses, worstPairs } from "./confusions.js";
-import { cut, element, oneLine, radios, table, userWord } from "./dom.js";
+import { axisX, axisY, dot, frame, rect } from "@observablehq/plot";
+import { chart, draw, hover, NARROW, ramp, shade } from "./chart.js";
+import { alongDiagonal, mostConfused, pairsOf, valueOf, worstPairs } from "./confusions.js";
+import { cut, element, firstOf, oneLine, radios, table, tellApart, userWord } from "./dom.js";
 import { count, plural } from "./format.js";
 
 const FEW = 30;
@@ -29,12 +29,9 @@ export const renderClasses = (section, figures) => {
     return;
   }
   const size = classes.names.length;
-  const ranked = worstClasses(pairs, size, size);
-  const orders = { all: alongDiagonal(pairs, ranked), worst: alongDiagonal(pairs, ranked.slice(0, FEW)) };
   buildHeatmap(section, {
     names: classes.names,
     pairs,
-    orders,
     view: "before",
     extent: size > FEW ? "worst" : "all",
   });
@@ -42,7 +39,7 @@ export const renderClasses = (section, figures) => {
 
 /**
  * @param {HTMLElement} section
- * @param {object} state names, pairs, orders (places of classes for "all" and "worst"), view and extent
+ * @param {object} state names, pairs, view and extent
  */
 const buildHeatmap = (section, state) => {
   const row = element("div", { class: "heat-row" });
@@ -56,8 +53,8 @@ const buildHeatmap = (section, state) => {
     draw: (width) => drawHeatmap(state, width),
     legend,
     caption:
-      "A row is the true class of the queries, a column the class that they were given. Classes that are " +
-      "confused are side by side. Point at a cell to see its classes.",
+      "Rows are true classes, columns the classes that were given; the small dots are right answers. " +
+      "Shown are the most confused classes that have room, without empty rows and columns.",
   });
   row.append(list);
   const show = () => {
@@ -92,7 +89,7 @@ const buildHeatmap = (section, state) => {
           name: "extent",
           value: state.extent,
           options: [
-            ["worst", `Worst ${FEW}`],
+            ["worst", "Most confused"],
             ["all", `All ${count(state.names.length)}`],
           ],
         },
@@ -129,62 +126,67 @@ const colour = (value, largest, view) => {
   return shade(share, value < 0 ? "--after" : "--before");
 };
 
-const cellsOf = ({ pairs, orders, extent, view }) => {
-  const at = new Map(orders[extent].map((name, place) => [name, place]));
-  return pairs
-    .filter((pair) => at.has(pair.from) && at.has(pair.to) && valueOf(pair, view) !== 0)
-    .map((pair) => ({ ...pair, row: at.get(pair.from), column: at.get(pair.to) }));
+/** Cells that are not zero; classes with one, as rows and as columns, in their order. */
+const gridOf = ({ pairs, view }, limit) => {
+  const order = alongDiagonal(pairs, mostConfused(pairs, limit));
+  const kept = new Set(order);
+  const shown = pairs.filter((pair) => kept.has(pair.from) && kept.has(pair.to) && valueOf(pair, view) !== 0);
+  const [rows, columns] = ["from", "to"].map((side) => {
+    const some = new Set(shown.map((pair) => pair[side]));
+    return order.filter((name) => some.has(name));
+  });
+  const [rowOf, columnOf] = [rows, columns].map((names) => new Map(names.map((name, place) => [name, place])));
+  const cells = shown.map((pair) => ({ ...pair, row: rowOf.get(pair.from), column: columnOf.get(pair.to) }));
+  const right = rows
+    .filter((name) => columnOf.has(name))
+    .map((name) => ({ row: rowOf.get(name), column: columnOf.get(name) }));
+  return { rows, columns, cells, right };
 };
 
-/** Margin and side of a heat map of `size` classes: with names on its axes if there is room for letters. */
-const layout = (size, width) => {
-  const whole = Math.min(width, 700);
-  const roomy = Math.min(190, Math.round(0.3 * width));
-  const named = (whole - roomy) / size >= LETTER;
-  const margin = named ? roomy : 26;
-  return { named, margin, side: whole - margin - 4 };
-};
-
+/** Margin and width of the cells: with names on the axes, unless all of many classes are wanted. */
 const drawHeatmap = (state, width) => {
-  const order = state.orders[state.extent];
-  const size = order.length;
-  const { named, margin, side } = layout(size, width);
-  const name = (place) => oneLine(state.names[order[Math.floor(place)]], Math.floor(margin / 7.2));
-  const ticks = named ? order.map((_, place) => place + 0.5) : [];
-  const axis = {
-    ticks,
-    tickFormat: name,
-    tickSize: 0,
-    labelArrow: false,
-    labelAnchor: "center",
-    labelOffset: 14,
-  };
+  const whole = Math.min(width, 700);
+  const roomy = Math.min(190, Math.round((width < NARROW ? 0.36 : 0.3) * width));
+  const named = state.extent === "worst" || state.names.length <= FEW;
+  const fitting = Math.min(FEW, Math.floor((whole - roomy) / LETTER));
+  const { rows, columns, cells, right } = gridOf(state, named ? fitting : Infinity);
+  const margin = named ? roomy : 26;
+  const cell = Math.min((whole - margin - 4) / Math.max(rows.length, columns.length, 1), 40);
+  const names = (places) => tellApart(
+      places.map((place) => state.names[place]),
+      () => Math.floor(margin / 7.4),
+    );
+  const axis = (places) => ({
+    ticks: named ? places.map((_, place) => place + 0.5) : [],
+    tickFormat: ((shown) => (at) => shown[Math.floor(at)])(names(places)),
+    ...{ tickSize: 0, labelArrow: false, labelAnchor: "center", labelOffset: 14 },
+  });
   const top = { anchor: "top", tickRotate: -90, textAnchor: "start" };
   return draw({
-    width: margin + side + 4,
-    height: margin + side + 4,
+    width: margin + columns.length * cell + 4,
+    height: margin + rows.length * cell + 4,
     margins: [margin, 4, 4, margin],
-    x: { domain: [0, size] },
-    y: { domain: [size, 0] },
+    x: { domain: [0, columns.length || 1] },
+    y: { domain: [rows.length || 1, 0] },
     marks: [
       frame({ stroke: "var(--line)", fill: "var(--empty)" }),
-      link([0], { x1: 0, y1: 0, x2: size, y2: size, stroke: "var(--line)" }),
-      axisX({ ...axis, ...top, label: named ? null : "class that was given →" }),
-      axisY({ ...axis, label: named ? null : "← true class" }),
-      ...cellMarks(state, side / size),
+      axisX({ ...axis(columns), ...top, label: named ? null : "class that was given →" }),
+      axisY({ ...axis(rows), label: named ? null : "← true class" }),
+      ...cellMarks(state, cells, right, cell),
     ],
   });
 };
 
 /** @param {number} pixels width of a cell; below 2 px it is drawn larger than its place, to be seen */
-const cellMarks = (state, pixels) => {
-  const cells = cellsOf(state);
+const cellMarks = (state, cells, right, pixels) => {
   const largest = largestOf(state.pairs, state.view);
   const grow = Math.max(0, 2 / pixels - 1) / 2;
   const title = (cell) =>
     `true: ${oneLine(state.names[cell.from], 60)}\ngiven: ${oneLine(state.names[cell.to], 60)}\n` +
     `before ${count(cell.before)}, after ${count(cell.after)}`;
+  const middle = { x: (cell) => cell.column + 0.5, y: (cell) => cell.row + 0.5 };
   return [
+    dot(right, { ...middle, r: Math.min(2, pixels / 5), fill: "var(--line)" }),
     rect(cells, {
       x1: (cell) => cell.column - grow,
       x2: (cell) => cell.column + 1 + grow,
@@ -193,7 +195,7 @@ const cellMarks = (state, pixels) => {
       fill: (cell) => colour(valueOf(cell, state.view), largest, state.view),
       inset: pixels > 6 ? 0.5 : 0,
     }),
-    hover(cells, { x: (cell) => cell.column + 0.5, y: (cell) => cell.row + 0.5, title }),
+    hover(cells, { ...middle, title }),
   ];
 };
 
@@ -217,22 +219,21 @@ const TITLES = {
 
 const pairList = ({ names, pairs, view }) => {
   const rows = worstPairs(pairs, view, LISTED);
-  return [
-    element("h3", {}, TITLES[view]),
-    table(
-      [
-        { title: "True class" },
-        { title: "Given" },
-        { title: "Before", numeric: true },
-        { title: "After", numeric: true },
-      ],
-      rows.map((pair) => [
-        userWord(names[pair.from], 34),
-        userWord(names[pair.to], 34),
-        count(pair.before),
-        count(pair.after),
-      ]),
-      TITLES[view],
-    ),
+  const columns = [
+    { title: "True class" },
+    { title: "Given" },
+    { title: "Before", numeric: true },
+    { title: "After", numeric: true },
   ];
+  const list = table(
+    columns,
+    rows.map((pair) => [
+      userWord(names[pair.from]),
+      userWord(names[pair.to]),
+      count(pair.before),
+      count(pair.after),
+    ]),
+    TITLES[view],
+  );
+  return [element("h3", {}, TITLES[view]), ...firstOf(list, `Show ${rows.length} pairs`)];
 };

@@ -1,9 +1,10 @@
 import { renderApply } from "./apply.js";
 import { renderCards } from "./cards.js";
 import { renderChanged } from "./changed.js";
+import { remeasure } from "./chart.js";
 import { renderChoice } from "./choice.js";
 import { readDetails, readFigures } from "./data.js";
-import { element } from "./dom.js";
+import { element, folded } from "./dom.js";
 import { renderExplorer } from "./explorer.js";
 import { renderClasses } from "./heatmap.js";
 import { renderMap } from "./map_section.js";
@@ -16,6 +17,7 @@ import { renderWhy } from "./why.js";
 /**
  * The sections in their order. `packed`: needs the details. `lead` makes one sentence, given the name of N10.
  * A render function gets (section, figures, details, page); `page.map` is set by the section of the map.
+ * `deep`: for those who ask how and why, so it is folded on a phone.
  */
 const SECTIONS = [
   { id: "summary", short: "Summary", render: renderSummary },
@@ -72,6 +74,7 @@ const SECTIONS = [
   },
   {
     id: "why",
+    deep: true,
     short: "Why",
     title: "Why hubs come and go",
     render: renderWhy,
@@ -81,6 +84,7 @@ const SECTIONS = [
   },
   {
     id: "choice",
+    deep: true,
     short: "Choice",
     title: "How the mover was chosen",
     render: renderChoice,
@@ -88,6 +92,7 @@ const SECTIONS = [
   },
   {
     id: "apply",
+    deep: true,
     short: "Apply",
     title: "Apply and roll back",
     render: renderApply,
@@ -119,14 +124,23 @@ const place = (main, { id, title, lead }, figures) => {
   return section;
 };
 
-const fill = (section, { render }, figures, details, page) => {
+const PHONE = matchMedia("(max-width: 640px)");
+
+const fill = (section, { render, deep }, figures, details, page) => {
+  const part = deep && PHONE.matches ? section.appendChild(foldedPart(section)) : section;
   try {
-    render(section, figures, details, page);
+    render(part, figures, details, page);
   } catch (error) {
     section.append(
       element("p", { class: "note", role: "alert" }, `This part could not be shown: ${error.message}`),
     );
   }
+};
+
+const foldedPart = (section) => {
+  const part = folded(element("span", { "aria-describedby": `${section.id}-title` }, "Show this part"));
+  part.classList.add("deep");
+  return part;
 };
 
 const start = async () => {
@@ -154,10 +168,14 @@ const start = async () => {
   document.documentElement.dataset.ready = "true";
 };
 
-// Folded parts cannot be opened on paper: measures, notes and neighbours are printed open.
-addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("#summary > details, #changed details")) part.open = true;
-});
+// Charts are drawn for the width of the paper, then again for that of the window.
+const onPaper = (yes) => {
+  document.documentElement.classList.toggle("paper", yes);
+  for (const part of document.querySelectorAll("details.deep")) part.open = yes;
+  remeasure();
+};
+addEventListener("beforeprint", () => onPaper(true));
+addEventListener("afterprint", () => onPaper(false));
 
 start().catch((error) => {
   document

@@ -2,13 +2,45 @@ import { goTo, onAddress, readAddress } from "./address.js";
 import { cut, element } from "./dom.js";
 import { themeButton } from "./theme.js";
 
-/** The bar at the top: links to the sections, the current one marked, and the theme. */
+/** The bar at the top: links to the sections, the current one marked, and the theme. In narrow windows, a menu. */
 export const navigation = (sections) => {
   const links = new Map(sections.map(({ id, short }) => [id, sectionLink(id, short)]));
-  const list = element("nav", { "aria-label": "Sections" }, ...links.values());
-  requestAnimationFrame(() => follow(list, links));
+  const list = element("nav", { id: "sections", "aria-label": "Sections" }, ...links.values());
+  const menu = menuButton(list);
+  requestAnimationFrame(() => follow(links, menu.show));
   document.querySelector(".skip").addEventListener("click", skip);
-  return [list, themeButton()];
+  return [menu.button, list, themeButton()];
+};
+
+/** The button is seen in narrow windows only; it names the current section and opens the list. */
+const menuButton = (list) => {
+  const name = element("span", {}, "Summary");
+  const button = element(
+    "button",
+    { type: "button", class: "menu", "aria-controls": "sections", "aria-expanded": "false" },
+    element("span", { "aria-hidden": "true" }, "☰ "),
+    element("span", { class: "visually-hidden" }, "Sections, now "),
+    name,
+  );
+  const open = (yes) => {
+    list.classList.toggle("open", yes);
+    button.setAttribute("aria-expanded", String(yes));
+  };
+  button.addEventListener("click", () => open(!list.classList.contains("open")));
+  list.addEventListener("click", () => open(false));
+  addEventListener("pointerdown", ({ target }) => {
+    if (!list.contains(target) && !button.contains(target)) open(false);
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !list.classList.contains("open")) return;
+    event.preventDefault(); // Escape closes the menu only
+    open(false);
+    button.focus();
+  });
+  const show = (words) => {
+    name.textContent = words;
+  };
+  return { button, show };
 };
 
 // What is selected stays selected, and in the address, while one looks at another section.
@@ -33,10 +65,15 @@ const skip = (event) => {
   document.getElementById("page").focus();
 };
 
-const show = (id) => document.getElementById(id)?.scrollIntoView();
+const show = (id) => {
+  const section = document.getElementById(id);
+  const part = section?.querySelector(":scope > details.deep");
+  if (part) part.open = true;
+  section?.scrollIntoView();
+};
 
 // The section that crosses the upper third of the window is the current one.
-const follow = (list, links) => {
+const follow = (links, show) => {
   const watch = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {
@@ -44,7 +81,7 @@ const follow = (list, links) => {
         if (!entry.isIntersecting) link.removeAttribute("aria-current");
         else {
           link.setAttribute("aria-current", "true");
-          list.scrollTo({ left: link.offsetLeft - list.clientWidth / 2 });
+          show(link.textContent);
         }
       }
     },

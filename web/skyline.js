@@ -13,7 +13,10 @@ export const renderSkyline = (section, figures) => {
   section.append(row);
   if (skyline?.rank?.length) skylineChart(row, skyline, counts.hub_k);
   else row.append(element("p", {}, "There are no items to rank."));
-  if (lorenz?.share?.length) lorenzChart(row, lorenz);
+  if (!lorenz?.share?.length) return;
+  const part = section.clientWidth < NARROW ? folded("Lorenz curve of the answers") : row;
+  if (part !== row) section.append(part);
+  lorenzChart(part, lorenz);
 };
 
 const skylineChart = (parent, skyline, k) => {
@@ -64,7 +67,7 @@ const drawSkyline = (rows, mean, k, width) => {
     `rank ${count(row.rank)}\nbefore: N${k} ${count(row.before)}\nafter: N${k} ${count(row.after)}`;
   return draw({
     width,
-    height: width < NARROW ? 300 : 380,
+    height: width < NARROW ? 250 : 340,
     margins: [34, 12, 40, 44],
     x: { ...ranks, type: "log", domain: [1, Math.max(last, 2)], label: "rank of the item →" },
     y: { type: "log", domain: [FLOOR, top * 1.1] },
@@ -139,7 +142,7 @@ const lorenzChart = (parent, lorenz) => {
       "The diagonal: every item is returned equally often. " +
       "Gini coefficient (0 equal, 1 all from one item): " +
       `${number(before)} → ${number(after)}, ${trend}.`,
-    draw: (width) => drawLorenz(rows, Math.min(width, 380)),
+    draw: (width) => drawLorenz(rows, Math.min(width, 280)),
   });
 };
 

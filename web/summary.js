@@ -1,5 +1,6 @@
-import { element, folded, table } from "./dom.js";
-import { changeInForm, count, inForm } from "./format.js";
+import { element, folded, shape, table } from "./dom.js";
+import { changeInForm, count, formOf, inForm, plural, prose } from "./format.js";
+import { hubPicture } from "./hub_picture.js";
 
 const VERDICTS = {
   move: ["✓", "move"],
@@ -8,14 +9,49 @@ const VERDICTS = {
   harmful: ["✕", "harmful"],
 };
 
-/** Section 1: the sentence, four figures before → after, the verdict. */
+/** Section 1: the verdict with one sentence, what a hub is, figures before → after beside chance. */
 export const renderSummary = (section, figures) => {
-  const { summary, counts, words } = figures;
-  section.append(element("p", { class: "sentence user", dir: "auto" }, summary.sentence));
-  section.append(element("div", { class: "tiles" }, ...(summary.figures ?? []).map(tile)));
-  section.append(verdictBand(summary.verdict));
-  section.append(element("p", { class: "lead" }, sizes(counts, words)));
-  section.append(moreFigures(summary));
+  const { summary, counts } = figures;
+  section.append(
+    element("p", { class: "facts" }, sizes(counts)),
+    verdictBand(summary),
+    element("div", { class: "tiles" }, ...(summary.figures ?? []).map(tile)),
+    hubPicture(counts.hub_k),
+    element("p", { class: "lead" }, states(counts)),
+    moverPart(summary.mover),
+    moreFigures(summary),
+  );
+};
+
+const sizes = ({ items, queries, classes, dimension, metric }) =>
+  [
+    plural(items, "stored item"),
+    classes ? plural(classes, "class", "classes") : null,
+    plural(queries, "query", "queries"),
+    plural(dimension, "dimension"),
+    `metric ${metric}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+
+const states = ({ k, k_before: kBefore, classes }) =>
+  "Before: the stored vectors as they are. After: each is replaced by its moved vector." +
+  (classes ? ` The nearest ${kBefore} vote before, the nearest ${k} after.` : "");
+
+const verdictBand = ({ verdict, sentence }) => {
+  const [icon, kind] = VERDICTS[verdict.kind] ?? ["?", "no-gain"];
+  return element(
+    "div",
+    { class: `verdict ${kind}`, role: "note", "aria-label": "Verdict", "data-kind": verdict.kind },
+    element("span", { class: "icon", "aria-hidden": "true" }, icon),
+    element(
+      "div",
+      {},
+      element("strong", {}, prose(verdict.title)),
+      element("p", { class: "sentence user", dir: "auto" }, prose(sentence)),
+      element("p", { class: "evidence", dir: "auto" }, prose(verdict.words)),
+    ),
+  );
 };
 
 const tile = (figure) => {
@@ -28,7 +64,7 @@ const tile = (figure) => {
       "data-before": figure.before,
       "data-after": figure.after,
     },
-    element("h2", {}, figure.title),
+    element("h2", {}, prose(figure.title)),
     element(
       "p",
       { class: "values" },
@@ -41,10 +77,15 @@ const tile = (figure) => {
         inForm(figure.after, figure.form),
       ),
     ),
-    element("p", { class: "judgement" }, element("span", { "aria-hidden": "true" }, `${sign} `), word),
+    element(
+      "p",
+      { class: "judgement" },
+      element("span", { "aria-hidden": "true" }, `${sign} `),
+      word,
+    ),
     element("p", { class: "change" }, changeWords(figure)),
-    chanceWords(figure),
-    element("p", { class: "says" }, figure.says ?? ""),
+    element("div", { class: "beside-chance" }, ...besideChance(figure)),
+    element("p", { class: "says" }, prose(figure.says)),
   );
 };
 
@@ -57,12 +98,6 @@ const judge = ({ before, after, judgement }) => {
   return [judgement, after > before ? "▲" : "▼", judgement];
 };
 
-/** What random answers would give, where that is known. */
-const chanceWords = ({ chance, form }) =>
-  Number.isFinite(chance)
-    ? element("p", { class: "says by-chance" }, `By chance ${inForm(chance, form)}.`)
-    : null;
-
 const changeWords = ({ before, after, low, high, form }) => {
   if (!Number.isFinite(before) || !Number.isFinite(after)) return "";
   const unit = form === "percent" ? " points" : "";
@@ -71,35 +106,26 @@ const changeWords = ({ before, after, low, high, form }) => {
   return `${change}, 95\u00a0% interval ${changeInForm(low, form)} to ${changeInForm(high, form)}`;
 };
 
-const verdictBand = (verdict) => {
-  const [icon, kind] = VERDICTS[verdict.kind] ?? ["?", "no-gain"];
-  return element(
-    "div",
-    { class: `verdict ${kind}`, role: "note", "aria-label": "Verdict", "data-kind": verdict.kind },
-    element("span", { class: "icon", "aria-hidden": "true" }, icon),
-    element(
-      "p",
-      {},
-      element("strong", {}, verdict.title),
-      " ",
-      element("span", { dir: "auto" }, verdict.words),
-    ),
-  );
+/** Before, after and chance on one line, and what chance gives in words. */
+const besideChance = ({ before, after, chance, form }) => {
+  if (![before, after, chance].every(Number.isFinite)) return [];
+  const values = [before, after, chance];
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const at = (value) => 6 + (high > low ? (88 * (value - low)) / (high - low) : 44);
+  const svg = shape("svg", { viewBox: "0 0 100 16", "aria-hidden": "true", preserveAspectRatio: "none" });
+  const dot = (value, name) =>
+    shape("ellipse", { cx: at(value), cy: 8, rx: 2.4, ry: 5, class: `scale-${name}` });
+  const mark = shape("line", { x1: at(chance), x2: at(chance), y1: 0, y2: 16, class: "scale-chance" });
+  svg.append(shape("line", { x1: 0, x2: 100, y1: 8, y2: 8, class: "scale-line" }), mark);
+  svg.append(dot(before, "before"), dot(after, "after"));
+  return [svg, element("p", {}, `by chance ${inForm(chance, form)}`)];
 };
 
-const sizes = (counts, words) => {
-  const classes = counts.classes ? ` in ${count(counts.classes)} classes` : "";
-  return (
-    `${count(counts.items)} stored ${words?.item ?? "items"} and ${count(counts.queries)} queries` +
-    `${classes}, ${count(counts.dimension)} dimensions, metric ${counts.metric}. ` +
-    "Before: the original stored vectors. After: each is replaced by its moved vector (see the section " +
-    "Choice); queries are unchanged. " +
-    `N${counts.hub_k} of an item is how many queries have it among their ${counts.hub_k} nearest; ` +
-    `a hub is an item whose N${counts.hub_k} is at least twice the mean.`
-  );
-};
+/** How the items are moved: a formula for those who want it. */
+const moverPart = (mover) =>
+  mover ? folded("How the items are moved", element("p", {}, element("code", { class: "user", dir: "auto" }, mover))) : "";
 
-const noteLine = (note) => element("li", { class: "user", dir: "auto" }, note);
+const noteLine = (note) => element("li", { class: "user", dir: "auto" }, prose(note));
 
 const moreFigures = (summary) => {
   const columns = [
@@ -114,9 +140,9 @@ const moreFigures = (summary) => {
     row.measure,
     row.part,
     count(row.n),
-    inForm(row.before, "fraction"),
-    inForm(row.after, "fraction"),
-    changeWords({ ...row, form: "fraction" }).replace(", 95\u00a0% interval", ":"),
+    inForm(row.before, formOf(row.measure)),
+    inForm(row.after, formOf(row.measure)),
+    changeWords({ ...row, form: formOf(row.measure) }).replace(", 95\u00a0% interval", ":"),
   ]);
   const notes = summary.notes ?? [];
   if (rows.length === 0 && notes.length === 0) return "";

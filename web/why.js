@@ -1,14 +1,14 @@
 import { axisY, dot, line, ruleY, text } from "@observablehq/plot";
 import { chart, countTicks, draw, hover, logAxis, logTicks, NARROW, spread } from "./chart.js";
-import { element } from "./dom.js";
-import { count, inForm, number, percent, short } from "./format.js";
+import { element, folded } from "./dom.js";
+import { count, inForm, number, percent, prose, short } from "./format.js";
 
 /** Section 7: three charts that say why moving works. */
 export const renderWhy = (section, figures) => {
   const { why, counts } = figures;
   if (why?.centrality) centrality(section, why.centrality, counts.hub_k);
   const row = element("div", { class: "pair-row" });
-  section.append(row);
+  section.append(folded("Variances and singular values", row));
   if (why?.variance?.component?.length) variance(row, why.variance);
   if (why?.singular_values?.length) singular(row, why);
   else
@@ -16,7 +16,7 @@ export const renderWhy = (section, figures) => {
       element(
         "p",
         { class: "note" },
-        why?.singular_words ?? "This mover has no matrix, so there are no singular values.",
+        prose(why?.singular_words) || "This mover has no matrix, so there are no singular values.",
       ),
     );
 };
@@ -59,7 +59,7 @@ const drawCentrality = (rows, k, width) => {
   const names = { text: "state", frameAnchor: "top-right", fontWeight: 600, fontSize: 13, dy: -16, dx: -4 };
   return draw({
     width,
-    height: narrow ? 520 : 340,
+    height: narrow ? 400 : 235,
     margins: [30, 10, 40, 44],
     x: { label: "distance to the mean of the items →", nice: true, ticks: 5 },
     y: { type: "symlog", domain: [0, top], ticks, grid: true },
@@ -73,6 +73,7 @@ const drawCentrality = (rows, k, width) => {
   });
 };
 
+const ROUNDED = 1e-6; // of the largest: smaller variances are rounding errors of directions that are flat
 const SERIES = [
   ["before", "--before", "7 3"],
   ["after", "--after", null],
@@ -96,15 +97,17 @@ const variance = (parent, data) => {
 };
 
 const drawVariance = (data, width) => {
-  const height = 320;
+  const height = 260;
   const [top, bottom] = [30, 40];
+  const largest = Math.max(...SERIES.flatMap(([name]) => data[name] ?? []));
   const rows = SERIES.flatMap(([name, colour, dash]) =>
     data.component
       .map((component, place) => ({ name, colour, dash, component, value: data[name]?.[place] }))
-      .filter((row) => row.value > 0),
+      .filter((row) => row.value > 0 && row.value >= ROUNDED * largest),
   );
   const values = rows.map((row) => row.value);
-  const [low, high] = [Math.min(...values), Math.max(...values) * 1.05];
+  const high = Math.max(...values) * 1.05;
+  const low = Math.min(...values, high / 2);
   const pixel = (value) => top + (height - top - bottom) * (Math.log(high / value) / Math.log(high / low));
   const ends = SERIES.map(([name]) => rows.findLast((row) => row.name === name)).filter(Boolean);
   const places = spread(
@@ -148,7 +151,8 @@ const drawVariance = (data, width) => {
 };
 
 const singular = (parent, why) => {
-  const rows = why.singular_values.map((value, place) => ({ rank: place + 1, value }));
+  const zero = ROUNDED * why.singular_values[0]; // what is smaller is a rounding error
+  const rows = why.singular_values.map((value, place) => ({ rank: place + 1, value: value < zero ? 0 : value }));
   const below = rows.filter((row) => row.value < 1).length;
   chart(parent, {
     title: "Singular values of W",
@@ -156,8 +160,9 @@ const singular = (parent, why) => {
       `Singular values of the map W: largest ${number(rows[0].value)}, ` +
       `smallest ${number(rows.at(-1).value)}; ${count(below)} of ${count(rows.length)} are below 1.`,
     caption:
-      "In directions whose singular value is below 1, the map W pulls items toward the mean. " +
-      (why.singular_words || `${count(below)} of ${count(rows.length)} are below 1.`),
+      "In directions whose singular value is below 1, the map W pulls items toward the mean: " +
+      `${count(below)} of ${count(rows.length)}. The largest is ${number(rows[0].value)}, the smallest ` +
+      `${number(rows.at(-1).value)}.`,
     draw: (width) => drawSingular(rows, width),
   });
 };
@@ -165,7 +170,7 @@ const singular = (parent, why) => {
 const drawSingular = (rows, width) =>
   draw({
     width,
-    height: 320,
+    height: 260,
     margins: [30, 12, 40, 48],
     x: { label: "singular value, largest first →", ticks: countTicks(rows.length), tickFormat: count },
     y: {
