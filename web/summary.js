@@ -49,7 +49,7 @@ const verdictBand = ({ verdict, sentence }) => {
       {},
       element("strong", {}, prose(verdict.title)),
       element("p", { class: "sentence user", dir: "auto" }, prose(sentence)),
-      element("p", { class: "evidence", dir: "auto" }, prose(verdict.words)),
+      folded("The evidence", element("p", { class: "evidence", dir: "auto" }, prose(verdict.words))),
     ),
   );
 };

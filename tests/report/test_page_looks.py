@@ -184,7 +184,7 @@ def test_paper_is_white_and_whole(open_page):
     page = open_page(labelled_report, DESK._replace(scheme="dark"))
     paper = page.pdf()
     assert paper.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type\s*/Page\b", paper)) > 2
+    assert 2 < len(re.findall(rb"/Type\s*/Page\b", paper)) <= 4
     page.emulate_media(media="print")
     for hidden in ("header.top", "button", ".controls", ".map-controls", ".map-search", "input", "select"):
         assert not any(part.is_visible() for part in page.locator(hidden).all()), hidden
@@ -195,8 +195,7 @@ def test_paper_is_white_and_whole(open_page):
         ".map-dots",
     ):
         assert page.locator(shown).first.is_visible()
-    assert page.locator("#summary details table").is_visible()
-    assert all(part.is_visible() for part in page.locator("#changed ol.neighbors").all())
+    assert page.locator("#changed .text").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
@@ -229,8 +228,8 @@ def test_hostile_texts_are_texts(open_page, view):
     page = open_page(hostile_report, view)
     assert page.locator("[role=alert]").count() == 0
     assert unharmed(page)
-    choice, steps = "#choice > p[dir]", "#apply > p[dir]"
-    for place in ("h1", ".sentence", "#summary li", choice, steps, "#apply pre", "#apply dt"):
+    choice, steps = "#choice p[dir]", "#apply p[dir]"
+    for place in ("h1", "#summary code", "#summary li", choice, steps, "#apply pre", "#apply dt"):
         assert letters("".join(HOSTILE[:5])) in letters(page.locator(place).first.text_content()), place
     for section in ("#hubs", "#changed", "#classes", "#choice", "#map"):
         content = letters(page.locator(section).text_content())
@@ -281,6 +280,7 @@ def test_hostile_texts_in_tips_of_charts(open_page, view):
     names = {letters(name) for name in HOSTILE}
     assert len(seen & names) > 5
     assert {name for name in seen - names if not name.startswith("emoji")} == set()  # emoji have joints, too
+    unfold(page)
     page.locator("#choice svg circle").first.hover(force=True)
     wait_frames(page)
     assert letters(HOSTILE[0]) in letters(page.locator("#choice svg g[aria-label=tip]").last.text_content())
