@@ -100,6 +100,7 @@ def test_a_phone_shows_five_and_all_when_asked(open_page):
 
 def test_a_changed_query_leads_to_its_neighbours(open_page):
     page = open_page(labelled_report)
+    page.locator("#changed summary").first.click()
     link = page.locator("#changed .look-up a").first
     link.click()
     assert page.evaluate("location.hash") == link.get_attribute("href")
