@@ -42,9 +42,9 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 browser:
-	command -v chromium chromium-browser google-chrome > /dev/null || { \
-		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y chromium; \
-		else sudo apt-get update -qq && sudo apt-get install -qq -y chromium; fi; }
+	for packages in chromium firefox-esr; do command -v $$packages > /dev/null || missing="$$missing $$packages"; done; \
+	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] || sudo=sudo; \
+		$$sudo apt-get update -qq && $$sudo apt-get install -qq -y $$missing; }
 
 # The page's script and style, from web/ into the package; needs Node.js, which users and tests do not.
 web:

@@ -40,6 +40,22 @@ def browser_file():
     return executable
 
 
+# Texts that steer the direction of what is written after them, and are not isolated from it; in an SVG, each
+# text is on its own
+NOT_ISOLATED = """(() => {
+  const found = [], all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = all.nextNode(); text; text = all.nextNode()) {
+    let holder = text.parentElement;
+    if (!/[\u202a-\u202e\u2066-\u2069]/.test(text.data) || holder.closest("script, style, svg")) continue;
+    const inline = () => ["inline", "contents"].includes(getComputedStyle(holder).display);
+    while (inline() && holder.textContent === text.data) holder = holder.parentElement;
+    const isolated = /isolate|plaintext/.test(getComputedStyle(text.parentElement).unicodeBidi);
+    if (!isolated && (inline() || holder.textContent !== text.data)) found.push(holder.outerHTML);
+  }
+  return found;
+})()"""
+
+
 def overflow(page):
     """Pixels that the page is wider than the window."""
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
