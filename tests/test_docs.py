@@ -89,7 +89,7 @@ def run_page(tmp_path, monkeypatch):
 
 def test_the_steps_of_report_md_write_pages_and_plots(run_page, capsys):
     shown = run_page(LOOK)
-    assert shown.count("page.html (") == 4
+    assert shown.count("page.html (") == 5
     assert "opens with: embedding-atlas points.parquet" in shown
     assert "N10 skewness goes from" in capsys.readouterr().out
     assert {file.suffix for file in Path("figures").iterdir()} == {".svg", ".png"}

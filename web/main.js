@@ -1,4 +1,5 @@
 import { renderApply } from "./apply.js";
+import { shareButtons } from "./card.js";
 import { renderCards } from "./cards.js";
 import { renderChanged } from "./changed.js";
 import { remeasure } from "./chart.js";
@@ -20,7 +21,7 @@ import { renderWhy } from "./why.js";
  * `deep`: for those who ask how and why, so it is folded on a phone.
  */
 const SECTIONS = [
-  { id: "summary", short: "Summary", render: renderSummary },
+  { id: "summary", short: "Summary", render: placeSummary },
   {
     id: "skyline",
     short: "Skyline",
@@ -100,6 +101,11 @@ const SECTIONS = [
       "How to switch to the moved items and back, if that is advised; where the figures come from.",
   },
 ];
+
+function placeSummary(section, figures) {
+  renderSummary(section, figures);
+  section.append(shareButtons(figures.share));
+}
 
 function placeMap(section, figures, details, page) {
   const holder = element("div");

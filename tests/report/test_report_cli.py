@@ -119,6 +119,19 @@ def test_a_requested_table_is_written_with_or_without_a_page(run, shop, tmp_path
     assert cli.main(["evaluate", *map(str, given)]) == 1 or (tmp_path / "points.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--card", "card.png"], "--card is a part of the page: give --report FILE too"),
+        (["--report", "page.html", "--card", "card.svg"], "a PNG file; got card.svg"),
+    ],
+)
+def test_a_card_that_cannot_be_written_is_refused_first(refused, shop, tmp_path, monkeypatch, more, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("evaluate", shop.folder / "model", *shop.labels, *shop.asking, *more)
+    assert [*tmp_path.iterdir()] == []
+
+
 # --- texts, pictures, tables --------------------------------------------------------------------------------
 
 

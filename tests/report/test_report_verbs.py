@@ -7,6 +7,7 @@ import shutil
 import faiss
 import numpy as np
 import pytest
+from PIL import Image
 
 from hubless import cli
 from hubless.paper import demo
@@ -35,7 +36,11 @@ def library(tmp_path_factory):
 
 def test_report_from_pairs(run, library, tmp_path):
     source, asking = library
-    figures = run("report", *source, *asking, "-o", tmp_path / "page.html")
+    page, card = tmp_path / "page.html", tmp_path / "card.png"
+    figures = run("report", *source, *asking, "-o", page, "--card", card)
+    assert figures["card"] == str(card)
+    with Image.open(card) as picture:
+        assert picture.size == (1200, 630)
     assert (figures["task"], figures["counts"]["items"], figures["counts"]["queries"]) == ("pairs", 120, 20)
     tiles = figures["summary"]["figures"]
     assert [(tile["title"], tile["part"]) for tile in tiles[:2]] == [

@@ -36,8 +36,9 @@ def _evaluate(options: VerbOptions) -> None:
         evaluation = report.evaluation
         options.show({**evaluation.as_dict(), **files}, [*str(evaluation).split("\n"), *_page_lines(files)])
         return
-    if options.parquet is not None:
-        raise ValueError("--parquet is a part of the page: give --report FILE too.")
+    for name in ("parquet", "card"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} is a part of the page: give --report FILE too.")
     if options.labels is None and options.pairs is None:
         from ..repair.log_evaluation import evaluate_log
 
@@ -120,15 +121,19 @@ def _add_drawing(verb: Verb) -> None:
     text = "items on the map at most (default: 10000)"
     option(verb, "--points N", text, type=positive, default=10_000, dest="max_points")
     option(verb, "--parquet FILE", "also write a table for embedding-atlas", type=Path)
+    option(verb, "--card FILE", "also write the verdict as a picture to share (.png, 1200 × 630)", type=Path)
 
 
 def _write_page(options: VerbOptions, page: Path) -> Any:
-    """Write the page, and the table where one is wanted; return a WrittenReport."""
+    """Write the page, and the table and the picture where they are wanted; return a WrittenReport."""
+    from ..plot import check_card, save_card
     from ..report.index_report import Named, write_index_report
 
+    if options.card is not None:
+        check_card(options.card)
     truth = ("labels", "pairs", "query_labels", "k")
     shown = ("text", "query_text", "image", "query_image", "link", "layout")
-    return write_index_report(
+    written = write_index_report(
         options.open_source(),
         page,
         queries=options.open_queries(),
@@ -136,6 +141,9 @@ def _write_page(options: VerbOptions, page: Path) -> Any:
         progress=None,
         **options.given("model", *truth, *shown, "max_points", "parquet", "random_state"),
     )
+    if options.card is not None:
+        written.files["card"] = str(save_card(written.report, options.card))
+    return written
 
 
 def _page_lines(files: dict[str, Any]) -> list[str]:
@@ -144,4 +152,6 @@ def _page_lines(files: dict[str, Any]) -> list[str]:
     if "command" in files:
         lines.append(f"{files['parquet']} opens with: {files['command']}")
         lines.append("embedding-atlas is a separate program: pip install embedding-atlas")
+    if "card" in files:
+        lines.append(f"{files['card']} is a picture to share.")
     return lines

@@ -7,9 +7,9 @@ one column, and returns them. Plots on your Axes follow your style.
     ax.figure.savefig("skyline.pdf")
     plot.save(report, "figures")          # all, as SVG and PNG
     plot.save(report, "summary.pdf")      # the main ones on one page
+    plot.save_card(report, "card.png")    # the verdict as a picture to share
 """
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,8 @@ from ..support.writing import new_file
 from .curves import centrality, lorenz, movers, singular_values, skyline, variance
 from .maps import hub_map
 from .matrices import confusion, surface
-from .style import PAGE, UNDATED, ReportOrFigures, figures_of, file_of, style_ticks, styled
+from .share_picture import quiet, share_card
+from .style import PAGE, PLOT_SETTINGS, UNDATED, ReportOrFigures, figures_of, file_of, style_ticks, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "centrality",
+    "check_card",
     "confusion",
     "hub_map",
     "lorenz",
     "movers",
     "save",
+    "save_card",
+    "share_card",
     "singular_values",
     "skyline",
     "summary",
@@ -84,6 +88,21 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
     return [_write(summary(report), path)]
 
 
+def save_card(report: ReportOrFigures, path: str | Path) -> Path:
+    """Write the picture to share, a .png file of 1200 × 630 pixels; return the file."""
+    check_card(path)
+    return _write(share_card(report), Path(path).expanduser(), {"savefig.dpi": 100})
+
+
+def check_card(path: str | Path) -> None:
+    """Raise an error where the picture to share cannot be written, before the report is made."""
+    if Path(path).suffix.lower() != ".png":
+        raise ValueError(f"the picture to share is a PNG file; got {path}. Give a name that ends in .png.")
+    check_output(Path(path).expanduser())
+    with styled(what="pictures to share"):
+        pass
+
+
 def _plots(report: ReportOrFigures) -> dict[str, Callable[..., "Axes"]]:
     """Return the plots that a report has data for, by the name of their file."""
     figures, has_points = figures_of(report), getattr(report, "details", None) is not None
@@ -107,10 +126,8 @@ def _plots(report: ReportOrFigures) -> dict[str, Callable[..., "Axes"]]:
     return {name: draw for name, (has_data, draw) in plots.items() if has_data}
 
 
-def _write(figure: Any, path: Path) -> Path:
-    with styled(), warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes; an SVG keeps them as they are
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+def _write(figure: Any, path: Path, settings: dict[Any, Any] | None = None) -> Path:
+    with styled(PLOT_SETTINGS | (settings or {})), quiet():
         content = file_of(figure, path.suffix.lower()[1:])
     real = check_output(path)
     real.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from ..support.outputs import check_output, real_path
 from ..support.text import as_json, encodable
 from .colours import LIGHT, colour_rules
 from .details import LONG, NAME, SHORT, cut
+from .numerals import in_form
 
 SIZE = 2_000_000  # bytes, of a page with at most OBJECTS drawn, without pictures; with more, it may be larger
 OBJECTS = 10_000
@@ -28,7 +28,6 @@ LENGTHS = (
 )
 TYPES = {"|u1": "u8", "<u2": "u16", "<u4": "u32", "<i4": "i32", "<f4": "f32"}
 GENERATOR = b'<meta name="generator" content="hubless report">'
-FORMS = {"percent": (100, "0.1", " %"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:
@@ -146,18 +145,12 @@ def _table(tiles: list[dict[str, Any]]) -> str:
     """Return the four figures as an HTML table."""
     rows = [
         f"<tr><th scope='row' style='text-align:left'>{html.escape(tile['title'])}</th>"
-        f"<td>{_number(tile['before'], tile['form'])}</td>"
-        f"<td>{_number(tile['after'], tile['form'])}</td></tr>"
+        f"<td>{in_form(tile['before'], tile['form'])}</td>"
+        f"<td>{in_form(tile['after'], tile['form'])}</td></tr>"
         for tile in tiles
     ]
     head = "<tr><th></th><th scope='col'>before</th><th scope='col'>after</th></tr>"
     return f"<table>{head}{''.join(rows)}</table>"
-
-
-def _number(value: float, form: str) -> str:
-    """Format a number as the script does, which rounds halves up."""
-    scale, digits, unit = FORMS[form]
-    return f"{Decimal(scale * value).quantize(Decimal(digits), ROUND_HALF_UP)}{unit}"
 
 
 def notebook_html(figures: Mapping[str, Any]) -> str:

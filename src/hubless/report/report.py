@@ -19,6 +19,7 @@ from .details import Captions, PageDetails, changed_rows, class_names, count_occ
 from .figures import classes, lorenz, skyline, why
 from .map_layout import Drawing, DrawnMap, draw_map
 from .page import check_page, notebook_html, render
+from .share_card import share_card
 from .summary import summary
 
 
@@ -119,6 +120,7 @@ def make_report(
         {"what": "measuring and drawing this page", "seconds": perf_counter() - started},
     ]
     figures["summary"]["notes"] = [*evaluation.notes, *_note_pictures(captions, details["hubs"])]
+    figures["share"] = share_card(figures, details["hubs"], evaluation.chance.threshold)
     return Report(cut_texts(as_json(figures)), details, evaluation, captions, drawn, model)
 
 
