@@ -51,6 +51,15 @@ def test_kth_smallest(asarray, rng):
         np.testing.assert_array_equal(to_numpy(arrays.kth_smallest(asarray(values), k)), expected)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 32])
+def test_smallest_of_blocks(asarray, rng, size, monkeypatch):
+    monkeypatch.setattr(arrays.cells, "NUMBERS", 50)  # the rows are halved in several parts
+    values = rng.integers(-99, 99, (9, size, 4)).astype(np.float32)
+    values[3, size // 2, 1] = np.nan  # a value that overflowed
+    expected = [[np.nan if (i, j) == (3, 1) else min(values[i, :, j]) for j in range(4)] for i in range(9)]
+    np.testing.assert_array_equal(to_numpy(arrays.smallest_of_blocks(asarray(values))), expected)
+
+
 def test_true_positions(asarray, rng):
     mask = rng.random((9, 5)) < 0.4
     row, column = map(to_numpy, arrays.true_positions(asarray(mask)))

@@ -3,7 +3,9 @@
 import array_api_compat as compat
 import numpy as np
 
-from .library import Array, namespace
+from .library import Array, blocks, namespace
+
+NUMBERS = 1 << 18  # numbers halved at once: they should fit into the cache
 
 
 def kth_smallest(values: Array, k: int) -> Array:
@@ -45,6 +47,26 @@ def largest(values: Array, k: int) -> Array:
     if compat.is_torch_namespace(xp):
         return values.topk(k, dim=1, sorted=False).values
     return xp.sort(values, axis=1)[:, start:]
+
+
+# NumPy takes the minimum of an axis in runs of the last one, which are short; halves are long.
+def smallest_of_blocks(view: Array) -> Array:
+    """Return the smallest value of every block; shapes (rows, size, blocks) → (rows, blocks)."""
+    xp = namespace(view)
+    if not compat.is_numpy_namespace(xp):
+        return xp.min(view, axis=1)
+    (m, size, width), parts = view.shape, [view[:0, 0]]
+    for part in blocks(m, max(1, NUMBERS // (size * width))):
+        left, rest = view[part], size
+        while rest > 1:
+            half = rest // 2
+            last = left[:, rest - 1 : rest]
+            left = np.minimum(left[:, :half], left[:, half : 2 * half])
+            if rest % 2:
+                np.minimum(left[:, :1], last, out=left[:, :1])
+            rest = half
+        parts.append(left[:, 0])
+    return np.concatenate(parts)
 
 
 def true_positions(mask: Array) -> tuple[Array, Array]:

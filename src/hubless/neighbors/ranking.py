@@ -16,6 +16,7 @@ from ..arrays import (
     namespace,
     pick_blocks,
     put,
+    smallest_of_blocks,
     take_cells,
     take_rows,
     tally,
@@ -43,7 +44,7 @@ class Minima(NamedTuple):
     def of(xp: Any, value: Array, k: int) -> "Minima":
         """Take the minima of at least 8k blocks, or the values themselves."""
         size = max(1, min(BLOCK, value.shape[1] // (8 * k)))
-        return Minima(xp.min(_in_blocks(xp, value, size), axis=1) if size > 1 else value, size)
+        return Minima(smallest_of_blocks(_in_blocks(xp, value, size)) if size > 1 else value, size)
 
 
 def _in_blocks(xp: Any, value: Array, size: int) -> Array:
