@@ -164,10 +164,11 @@ def test_codes_bound_the_numbers_that_round_to_them():
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", KINDS)
-def test_neighbours_are_those_of_loops(kind, library):
+def test_neighbours_are_those_of_loops(kind, dtype, library):
     convert = importlib.import_module("torch").from_numpy if library == "torch" else np.asarray
-    for queries, objects, k in draw(0, kind, np.float32):
+    for queries, objects, k in draw(0, kind, dtype):
         found = nearest(convert(queries), convert(objects), k, return_distance=False, precision="bfloat16")
         if kind != "norms from 1e-10 to 1e10":  # there, sums of float64 cannot tell short objects apart
             np.testing.assert_array_equal(np.asarray(found), reference.nearest(queries, objects, k)[1])
