@@ -18,6 +18,7 @@ from .record import DOCS, FOLDER, PEERS, Options, read, write
 # verb → module and function that measures it
 SPEED = {
     "search": "search:measure",
+    "folding": "folding:measure",
     "fit": "fit:measure",
     "select": "select:measure",
     "growth": "growth:measure",

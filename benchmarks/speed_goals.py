@@ -18,7 +18,9 @@ SEARCH = (  # case, contender, times the bare product that it may take
     (SHAPES[0], "hubless, float32", 1.15),
     (SHAPES[1], "hubless, float32", 1.2),
 )
+FOLDED, FOLDED_LIMIT = "banking77, 3,080 × 10,003 × 384", 0.8
 AHEAD = 1.6  # times as fast as faiss
+MEMORY = 231  # MB
 START = 0.3  # seconds of processor time
 TIES = 1e-5  # relative difference of distances that float32 cannot tell
 GPU = (  # case, contender, seconds that it may take
@@ -41,11 +43,32 @@ REASONS = {  # by goal: why it was not reached
         "would have to be several times as fast."
     ),
     "at most 0.6 × bare product": (
-        "On this processor the product in bfloat16 alone takes 0.47 of the time of the one in float32; "
-        "finding candidates, comparing them and ordering neighbours takes 0.1 to 0.3 more."
+        "Search: with two threads the product in bfloat16 alone takes 0.47 of the time of the one in "
+        "float32. In processor seconds on one thread, beside products by OpenBLAS for Haswell, the search "
+        "of 5,654 × 13,192 × 300 takes 0.62 (2026-11-19): the product 0.39, minima of blocks and a look "
+        "into some of them 0.11, comparing and ordering candidates 0.05, rounding 0.02, checks and memory "
+        "0.05."
     ),
     "at most 0.75 × bare product": (
-        "The product takes 0.47; finding 70 candidates of each query, comparing and ordering them, the rest."
+        "Search with k = 50: 70 candidates of each query are found, compared and ordered. In processor "
+        "seconds on one thread, beside OpenBLAS for Haswell, it takes 0.77 (2026-11-19), half of it the "
+        "product."
+    ),
+    f"at most {MEMORY} MB beyond input and output": (
+        "Memory: a search of this size imports torch, for products in bfloat16, and that is part of the "
+        "figure. Where torch is imported before, 187 MB are needed (2026-11-19)."
+    ),
+    "at most 1 × bare products": (
+        "Fit and move: the figure is older than the first pass in bfloat16. In processor seconds on one "
+        "thread, beside OpenBLAS for Haswell, they take 1.2 on News (2026-11-19): sums of pairs 0.35, in "
+        "float64, and 0.09 to gather and centre them; the move 0.19; among classes, the product in bfloat16 "
+        "0.14, rounding 0.09, minima 0.09, and comparing and ordering candidates 0.13; checks, the mean and "
+        "solving 0.1. The products alone would take 0.68."
+    ),
+    "at most 0.8 × bare product": (
+        "Folding, for processors without bfloat16: it takes time to find the axes, to fold, to look for "
+        "objects within the bound and to compare them. It is left out: low precision alone is ahead of it on "
+        "banking77, and on the other data sets the bound leaves too many objects ([measured](#folding))."
     ),
     "at least 1.6 × faster than faiss IndexFlatL2": (
         "faiss runs at about the bare product, so this is the goal of 0.6 times the bare product again."
@@ -70,20 +93,17 @@ class SpeedGoal(NamedTuple):
     wanted: str
     reached: str
     holds: bool | None
+    measured: str = ""  # the date
 
 
 def goals(raw: Mapping[str, RawFile]) -> list[SpeedGoal]:
     """Return every goal, measured or not; a quick look does not count."""
     cases = {verb: file["cases"] for verb, file in raw.items() if not is_quick(file)}
-    return [
-        *_search(cases.get("search", {})),
-        *_fit(cases.get("fit", {})),
-        _at_most("select, in cross-validation", cases.get("select", {}), "news", SEARCHES, 1.5),
-        *_growth(cases.get("growth", {})),
-        _memory(cases.get("memory", {})),
-        _startup(cases.get("startup", {})),
-        *_gpu(cases.get("gpu", {})),
-    ]
+    made = []
+    for verb, judge in JUDGES.items():
+        date = raw[verb].get("date", "")[:10] if verb in cases else ""
+        made += [goal._replace(measured=goal.measured or date) for goal in judge(cases.get(verb, {}))]
+    return made
 
 
 def _seconds(cases: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -139,8 +159,21 @@ def _same(what: str, case: Mapping[str, Any], rival: str) -> SpeedGoal:
     return SpeedGoal(what, wanted, f"{share:.4%} of the rows{others}", difference <= TIES)
 
 
+def _folding(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    """Return the goal of the fastest number of columns, on the data where folding pays."""
+    seconds = _seconds(cases, FOLDED)
+    timed = [name for name in seconds if name.startswith("folding") and is_timed(seconds, name)]
+    fastest = min(timed, key=lambda name: median(seconds[name]), default="folding")
+    what = "search without bfloat16 by folding, banking77"
+    return [_at_most(what, cases, FOLDED, "bare product", FOLDED_LIMIT, fastest)]
+
+
+def _select(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    return [_at_most("select, in cross-validation", cases, "news", SEARCHES, 1.5)]
+
+
 def _fit(cases: Mapping[str, Any]) -> list[SpeedGoal]:
-    made = [_at_most("fit and move, News", cases, "news", "bare products", 2)]
+    made = [_at_most("fit and move, News", cases, "news", "bare products", 1)]
     for name, title in {"hubless LMNN": "our LMNN", "metric-learn LMNN": "metric-learn's LMNN"}.items():
         wanted, seconds = f"at least 1,000 × faster than {title}", _seconds(cases, "news")
         learner = cases.get("news", {}).get("learners", {}).get(name, {})
@@ -179,15 +212,17 @@ def _growth(cases: Mapping[str, Any]) -> list[SpeedGoal]:
     return made
 
 
-def _memory(cases: Mapping[str, Any]) -> SpeedGoal:
-    what, wanted = "memory of predict", "at most 300 MB beyond input and output"
+def _memory(cases: Mapping[str, Any]) -> list[SpeedGoal]:
+    what, wanted = "memory of predict", f"at most {MEMORY} MB beyond input and output"
     measured = cases.get("predict", {}).get("bytes", {}).get("hubless", {})
     if "beyond" not in measured:
-        return SpeedGoal(what, wanted, measured.get("error", MISSING), None)
-    return SpeedGoal(what, wanted, f"{measured['beyond'] / 1e6:.0f} MB", measured["beyond"] <= 300e6)
+        return [SpeedGoal(what, wanted, measured.get("error", MISSING), None)]
+    megabytes = round(measured["beyond"] / 1e6)
+    date = measured.get("date", "")  # where one of the contenders was measured later
+    return [SpeedGoal(what, wanted, f"{megabytes} MB", megabytes <= MEMORY, date)]
 
 
-def _startup(cases: Mapping[str, Any]) -> SpeedGoal:
+def _startup(cases: Mapping[str, Any]) -> list[SpeedGoal]:
     what, wanted = "start of `hubless --help` and every `VERB --help`", f"at most {START} s of processor time"
     seconds = _seconds(cases, "startup")
     helps = {
@@ -196,9 +231,9 @@ def _startup(cases: Mapping[str, Any]) -> SpeedGoal:
         if name.endswith("--help") and is_timed(seconds, name)
     }
     if not helps:
-        return SpeedGoal(what, wanted, MISSING, None)
+        return [SpeedGoal(what, wanted, MISSING, None)]
     slowest = max(helps, key=helps.__getitem__)
-    return SpeedGoal(what, wanted, f"{helps[slowest]:.2f} s (`{slowest}`)", helps[slowest] <= START)
+    return [SpeedGoal(what, wanted, f"{helps[slowest]:.2f} s (`{slowest}`)", helps[slowest] <= START)]
 
 
 def _gpu(cases: Mapping[str, Any]) -> list[SpeedGoal]:
@@ -211,3 +246,15 @@ def _gpu(cases: Mapping[str, Any]) -> list[SpeedGoal]:
         took = median(seconds[contender])
         made.append(SpeedGoal(what, wanted, f"{took:.4f} s", took <= limit))
     return made
+
+
+JUDGES: dict[str, Callable[[Mapping[str, Any]], list[SpeedGoal]]] = {
+    "search": _search,
+    "folding": _folding,
+    "fit": _fit,
+    "select": _select,
+    "growth": _growth,
+    "memory": _memory,
+    "startup": _startup,
+    "gpu": _gpu,
+}

@@ -71,6 +71,10 @@ def _search(cases: Cases) -> list[str]:
     ]
 
 
+def _folding(cases: Cases) -> list[str]:
+    return [*_by_name(cases, "seconds", _time), *_errors(cases, "seconds")]
+
+
 def _candidates(cases: Cases) -> list[str]:
     """How many objects are left to be settled, where that was counted."""
 
@@ -134,7 +138,13 @@ def _memory(cases: Cases) -> list[str]:
         measured = case["bytes"].get(name, {})
         return f"{round(measured['beyond'] / 1e6):,}" if "beyond" in measured else "—"
 
-    return [*_by_case(cases, "bytes", cell), *_errors(cases, "bytes")]
+    later = [
+        f"- {name}, {title}: measured on {measured['date']}."
+        for title, case in cases.items()
+        for name, measured in case["bytes"].items()
+        if "date" in measured
+    ]
+    return [*_by_case(cases, "bytes", cell), *_errors(cases, "bytes"), *([""] if later else []), *later]
 
 
 def _startup(cases: Cases) -> list[str]:
@@ -213,6 +223,7 @@ def _any(cases: Cases) -> list[str]:
 
 SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "search": _search,
+    "folding": _folding,
     "fit": _fit,
     "growth": _growth,
     "memory": _memory,
