@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hubless import plot
+from hubless import MoveLabeledClassifier, compare, plot
 from hubless.plot import style
 from hubless.report.colours import LIGHT
 
@@ -65,10 +65,8 @@ FIGURES = {
 }
 DETAILS = {
     "items": {
-        "x0": np.array([0, 10, 20, 30, 40, 65535], np.uint16),
-        "y0": np.array([5, 15, 25, 35, 45, 55], np.uint16),
-        "x1": np.array([1, 11, 21, 31, 41, 51], np.uint16),
-        "y1": np.array([6, 16, 26, 36, 46, 56], np.uint16),
+        "x": np.array([0, 10, 20, 30, 40, 65535], np.uint16),
+        "y": np.array([5, 15, 25, 35, 45, 55], np.uint16),
         "n0": np.array([1, 4, 0, 2, 1, 0], np.uint32),
         "n1": np.array([2, 1, 1, 2, 2, 0], np.uint32),
     },
@@ -142,19 +140,25 @@ def test_the_map_has_rays_to_the_queries_that_find_the_busiest(report, s):
     for hub in (1, 3):  # the busiest two before, in both states
         for query in range(4):
             if hub in queries[f"near{s}"].tolist()[2 * query : 2 * query + 2]:
-                start = [items[f"x{s}"][hub], items[f"y{s}"][hub]]
+                start = [items["x"][hub], items["y"][hub]]
                 rays.append([start, [queries["x"][query], queries["y"][query]]])
     (lines,) = [part for part in ax.collections if isinstance(part, LineCollection)]
     assert np.array_equal(lines.get_segments(), rays)
     parts = {part.get_label(): part for part in ax.collections}
-    assert np.array_equal(parts["item"].get_offsets(), np.column_stack([items[f"x{s}"], items[f"y{s}"]]))
+    assert np.array_equal(parts["item"].get_offsets(), np.column_stack([items["x"], items["y"]]))
     assert np.array_equal(parts["query"].get_offsets(), np.column_stack([queries["x"], queries["y"]]))
-    assert parts["hub"].get_offsets().tolist() == [
-        [items[f"x{s}"][hub], items[f"y{s}"][hub]] for hub in (3, 1)
-    ]
+    assert parts["hub"].get_offsets().tolist() == [[items["x"][hub], items["y"][hub]] for hub in (3, 1)]
     assert [text.get_text() for text in ax.texts] == [str(items[f"n{s}"][1])]  # the other is on top of it
     areas = parts["item"].get_sizes()
     assert np.array_equal(np.argsort(areas, kind="stable"), np.argsort(items[f"n{s}"], kind="stable"))
+
+
+def test_a_report_as_it_is_made_has_what_the_plots_need(tmp_path, coarse):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 5)), np.arange(60) % 3
+    made = compare(MoveLabeledClassifier(), X[:40], y[:40], X[40:], y[40:])
+    (file,) = plot.save(made, tmp_path / "all.png")
+    assert file.stat().st_size > 10_000
 
 
 def test_both_maps_have_one_box(report):

@@ -25,7 +25,7 @@ def hub_map(
         raise ValueError("the map needs the points: give the report itself, not its figures alone.")
     items, queries, s = details["items"], details["queries"], STATES.index(state)
     k, colour = figures_of(report)["counts"]["hub_k"], COLOURS[state]
-    points = np.column_stack([items[f"x{s}"], items[f"y{s}"]]).astype(float)
+    points = np.column_stack([items["x"], items["y"]]).astype(float)
     query_points = np.column_stack([queries["x"], queries["y"]]).astype(float)
     near, counts = np.reshape(queries[f"near{s}"], (-1, k)), np.asarray(items[f"n{s}"]).astype(float)
     busiest = np.argsort(-np.asarray(items["n0"]).astype(float), kind="stable")[:hubs]
@@ -85,10 +85,9 @@ def _tag(axes: "Axes", text: str, point: Any, colour: str) -> None:
 
 
 def _frame(axes: "Axes", items: dict[str, Any], queries: dict[str, Any]) -> None:
-    """Use one box for both states, and no scales: the two directions have no units."""
+    """Use one box for items and queries, and no scales: the two directions have no units."""
     for direction, limits in (("x", axes.set_xlim), ("y", axes.set_ylim)):
-        parts = (items[f"{direction}0"], items[f"{direction}1"], queries[direction])
-        values = np.concatenate([np.asarray(part).astype(float) for part in parts])
+        values = np.concatenate([np.asarray(part[direction]).astype(float) for part in (items, queries)])
         edge = 0.04 * (np.ptp(values) or 1)
         limits(values.min() - edge, values.max() + edge)
     axes.set_aspect("equal")
