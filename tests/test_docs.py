@@ -166,9 +166,29 @@ def test_pictures_of_a_page_can_be_taken(tmp_path):
     demo.report("wine").save(tmp_path / "page.html")
     script = ROOT / "docs" / "screens.py"  # in a separate process: it starts a browser
     subprocess.run([sys.executable, script, tmp_path / "page.html", tmp_path], check=True)
-    for name in ("page-summary.png", "page-map.png"):
-        with Image.open(tmp_path / name) as taken, Image.open(ROOT / "docs" / name) as committed:
-            assert taken.width == committed.width
+    name = "page-summary.png"
+    with Image.open(tmp_path / name) as taken, Image.open(ROOT / "docs" / name) as committed:
+        assert taken.width == committed.width
+
+
+@pytest.mark.browser
+def test_film_of_the_map_can_be_taken(tmp_path):
+    """Both this film and the committed one are small, and go from the one still to the other and back."""
+    browser_file()
+    demo.report("wine").save(tmp_path / "page.html")
+    command = [sys.executable, ROOT / "docs" / "map_film.py", tmp_path, tmp_path / "page.html"]
+    subprocess.run(command, check=True)
+    for folder in (tmp_path, ROOT / "docs"):
+        assert (folder / "map.webp").stat().st_size < 1_500_000
+        with Image.open(folder / "map.webp") as film, Image.open(folder / "map.png") as still:
+            assert (film.format, film.n_frames) == ("WEBP", 26)
+            assert still.size == (2 * film.width, film.height)
+            whole, width = np.asarray(still.convert("RGB"), dtype=int), film.width
+            for frame, own, other in ((0, 0, 1), (13, 1, 0)):
+                film.seek(frame)
+                shown = np.asarray(film.convert("RGB"), dtype=int)
+                apart = [np.abs(shown - whole[:, end * width :][:, :width]).mean() for end in (own, other)]
+                assert apart[0] < apart[1]
 
 
 def test_picture_can_be_drawn(tmp_path, monkeypatch):
