@@ -1,5 +1,6 @@
 // Section 3, the map: builds the controls and joins them to the drawn map.
 
+import { goTo as remember, onAddress } from "./address.js";
 import { cut, element } from "./dom.js";
 import { count, plural } from "./format.js";
 import { DrawnMap } from "./map.js";
@@ -179,7 +180,14 @@ const layOut = (host, details, { model, stage, legend, controls, search, panel }
 export const renderMap = (host, figures, details) => {
   const model = new Model(figures, details);
   const stage = element("div", { class: "map-stage" });
-  const choose = (place) => map.set({ selected: place });
+  const choose = (place) => {
+    map.set({ selected: place });
+    remember({ hub: place < 0 ? null : model.items.id[place] });
+  };
+  const change = (changes) => {
+    map.set(changes);
+    if ("morph" in changes) remember({ state: map.after ? "after" : null }, { replace: true });
+  };
   const goTo = (place) => {
     choose(place);
     if (place < 0) return;
@@ -194,7 +202,7 @@ export const renderMap = (host, figures, details) => {
   const tooltip = createTooltip(model, stage);
   const legend = createLegend(model);
   const panel = createPanel(model, goTo, clear);
-  const controls = createControls(model, (changes) => map.set(changes));
+  const controls = createControls(model, change);
   const search = createSearch(model, (matches) => map.set({ matches }), goTo);
   layOut(host, details, { model, stage, legend, controls, search, panel });
   const map = new DrawnMap(stage, model, (frame) => {
@@ -209,6 +217,10 @@ export const renderMap = (host, figures, details) => {
   listenToPointer(map, tooltip, choose);
   listenToKeys(map, model, goTo);
   host.hublessMap = { screen: (place) => onScreen(map, place) };
+  onAddress(({ hub, state }) => {
+    map.set({ selected: hub === null ? -1 : model.items.id.indexOf(hub) });
+    if (map.after !== (state === "after")) map.set({ morph: state === "after" ? 1 : 0 });
+  });
   const select = (place) => goTo(place < model.count ? place : -1);
   return { select, element: host };
 };

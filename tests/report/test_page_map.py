@@ -106,6 +106,23 @@ def test_clicking_a_hub_draws_its_rays(open_page, view):
     map_.wait(selected="")
 
 
+def test_the_address_says_what_is_selected(open_page):
+    """A link opens the item in its state; Back, and Escape, return."""
+    map_ = Map(open_page(labelled_report, hash="#hub=item-0003&state=after"))
+    map_.wait(selected="item-0003", morph="1.00")
+    map_.page.get_by_label("Find an item").fill("item-0007")
+    map_.page.locator(".map-results button").click()
+    map_.wait(selected="item-0007", morph="1.00")
+    map_.page.wait_for_url("**/*#hub=item-0007&state=after")
+    map_.morph(0)
+    map_.page.wait_for_url("**/*#hub=item-0007")
+    map_.page.go_back()
+    map_.wait(selected="item-0003", morph="1.00")
+    map_.canvas.press("Escape")
+    map_.page.wait_for_url("**/*#state=after")
+    map_.wait(selected="", morph="1.00")
+
+
 def test_panel_shows_the_selected_item(open_page):
     report, map_ = labelled_report(), Map(open_page(labelled_report))
     before, after = (occurrences(report, state) for state in ("before", "after"))
