@@ -1,5 +1,6 @@
 """`fit` says how many items it does not learn from, and `apply` how many it does not move, and why."""
 
+import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,7 +63,8 @@ def test_apply_counts_what_it_does_not_move(run, words, shop, tmp_path, metric):
     verb = ["apply", tmp_path / "m", tmp_path / "v.npy", "--metric", metric, "-o"]
     made = run(*verb, "moved.npy")
     zeros = 4 if metric == "cosine" else 0
-    assert made["unmoved"] == {"no vector": 2, "infinite": 2, "zero": zeros, "unknown class": 0}
+    counts = {"no vector": 2, "infinite": 2, "too large": 0, "zero": zeros, "unknown class": 0}
+    assert made["unmoved"] == counts
     stays = (np.load(tmp_path / "moved.npy") == X).all(axis=1)
     assert stays[2:4].all()
     assert stays[4:8].all() == (metric == "cosine")
@@ -81,7 +83,31 @@ def test_apply_counts_each_item_once(run, shop, tmp_path):
     hubless.save(Repair(Shrink(0.4).fit(shop.X, shop.y), "l2", label="category"), tmp_path / "m")
     source = [tmp_path / "v.npy", "--metric", "l2", "--items", tmp_path / "items.csv"]
     made = run("apply", tmp_path / "m", *source, "-o", "moved.npy")
-    assert made["unmoved"] == {"no vector": 2, "infinite": 2, "zero": 0, "unknown class": 2}
+    assert made["unmoved"] == {"no vector": 2, "infinite": 2, "too large": 0, "zero": 0, "unknown class": 2}
     assert sum("items are not moved" in note for note in made["notes"]) == 3
     again = run("apply", tmp_path / "m", *source, "-o", "moved.npy")
     assert (again["written"], again["unmoved"]) == (0, made["unmoved"])
+
+
+@pytest.mark.parametrize("kind", ["npy", "faiss"])
+def test_an_item_too_large_to_be_compared_is_not_moved(run, words, shop, tmp_path, kind):
+    """Its moved vector would be infinite; and an index that compares items could not be compared at all."""
+    X, path, metric = shop.X.copy(), tmp_path / f"v.{kind}", []
+    X[4], X[5, 2] = 3e38, np.inf
+    if kind == "npy":
+        np.save(path, X)
+        metric = ["--metric", "l2"]
+    else:
+        index = faiss.IndexHNSWFlat(D, 8)
+        index.add(X)
+        faiss.write_index(index, str(path))
+    hubless.save(Repair(MoveLabeled().fit(shop.X, shop.y), "l2"), tmp_path / "m")
+    made = run("apply", tmp_path / "m", path, *metric, "-o", f"moved.{kind}")
+    assert made["unmoved"] == {"no vector": 0, "infinite": 1, "too large": 1, "zero": 0, "unknown class": 0}
+    with np.errstate(all="raise"):
+        said = words("apply", tmp_path / "m", path, *metric, "-o", f"again.{kind}")
+    assert "\n1 items are not moved: they are too large: their squares overflow.\n" in said
+    if kind == "npy":
+        moved = np.load(tmp_path / "moved.npy")
+        np.testing.assert_array_equal(moved[4:6], X[4:6])
+        assert np.isfinite(np.delete(moved, 5, axis=0)).all()

@@ -267,7 +267,7 @@ def test_workers_count_what_they_do_not_move(run, address, data, tmp_path, kind)
     save(Repair(MoveLabeled().fit(*data), "l2"), tmp_path / "m")
     verb = ["apply", tmp_path / "m", source, "--metric", "l2"]
     made = run(*verb, "-o", f"moved{end}", "--dask", address)
-    assert made["unmoved"] == {"no vector": 2, "infinite": 1, "zero": 0, "unknown class": 0}
+    assert made["unmoved"] == {"no vector": 2, "infinite": 1, "too large": 0, "zero": 0, "unknown class": 0}
     assert made["notes"] == run(*verb, "-o", f"other{end}")["notes"]
     assert run(*verb, "-o", f"moved{end}", "--dask", address)["unmoved"] is None  # nothing was read
 

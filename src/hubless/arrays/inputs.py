@@ -274,3 +274,9 @@ def distinct(X: np.ndarray) -> np.ndarray:
     X = np.ascontiguousarray(X)
     rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))[:, 0]
     return np.sort(np.unique(rows, return_index=True)[1])
+
+
+# |z|² < ∞
+def have_length(Z: np.ndarray) -> np.ndarray:
+    """Say which rows are compared with anything: without NaN or infinity, and not too large; bool (n,)."""
+    return np.asarray(np.isfinite(np.einsum("ij,ij->i", Z, Z)))

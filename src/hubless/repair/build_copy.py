@@ -42,6 +42,7 @@ def unmoved_notes(model: Repair, unmoved: dict[str, int]) -> list[str]:
     words = {
         "no vector": "they have no vector, or NaN in it",
         "infinite": "they have infinite numbers",
+        "too large": "they are too large: their squares overflow",
         "zero": "they are zero, and have no direction",
         "unknown class": f"the model does not know their {model.label}",
     }

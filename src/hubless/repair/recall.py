@@ -6,6 +6,7 @@ answers, the index should search more widely.
 
 import numpy as np
 
+from ..arrays.inputs import have_length
 from ..neighbors.knn import exhaustive
 from ..stores.store import Batch, Store
 from .index_items import read_rows
@@ -18,7 +19,8 @@ LOST = 0.02  # recall that may be lost without a note
 def recall(store: Store, queries: np.ndarray, metric: str, rows: Batch | None = None) -> float:
     """Return the share of the true neighbours that the index of a store finds; `rows` are all of its rows."""
     ids, vectors, *_ = read_rows(store) if rows is None else rows
-    truth = ids[exhaustive(queries, vectors, K, metric)].tolist()
+    known = have_length(vectors)
+    truth = ids[known][exhaustive(queries, vectors[known], K, metric)].tolist()
     answers = store.search(queries, K).tolist()
     shared = [len({*near} & {*answer}) for near, answer in zip(truth, answers, strict=True)]
     return sum(shared) / sum(map(len, truth))
@@ -26,7 +28,7 @@ def recall(store: Store, queries: np.ndarray, metric: str, rows: Batch | None = 
 
 def _queries(rows: Batch) -> np.ndarray:
     """Return the vectors of some rows, as queries."""
-    known = rows.vectors[np.isfinite(rows.vectors).all(axis=1)]
+    known = rows.vectors[have_length(rows.vectors)]
     return known[np.random.default_rng(0).permutation(len(known))[:QUERIES]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.inputs import check_choice, label_text
+from ..arrays.inputs import check_choice, have_length, label_text
 from ..corrections import Correction
 from ..movers import Mover, Stay
 from ..neighbors.knn import unit
@@ -22,7 +22,7 @@ from .plain_facts import plain_facts, without_moments
 from .repair_card import repair_card
 
 METRICS = ("l2", "cosine", "ip")  # inner product of unit vectors is cosine
-UNMOVED = ("no vector", "infinite", "zero", "unknown class")  # why an item may stay as it is
+UNMOVED = ("no vector", "infinite", "too large", "zero", "unknown class")  # why an item may stay as it is
 
 
 @dataclass
@@ -162,8 +162,8 @@ class Repair:
         Parameters
         ----------
         vectors : array of shape (n, d)
-            Rows with NaN or infinite numbers are not moved, nor are zero rows under cosine; where items get
-            another width, the former become NaN and the latter stay 0.
+            Rows with NaN or infinite numbers, or too large for their squares, are not moved, nor are zero
+            rows under cosine; where items get another width, the former become NaN and the latter stay 0.
         ids : sequence of n ids, optional
             Needed where the model has steps of single items.
         labels : sequence of n classes, optional
@@ -171,7 +171,7 @@ class Repair:
         """
         Z = np.asarray(vectors)
         Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float32)
-        can_move = np.isfinite(Z).all(axis=1)
+        can_move = have_length(Z)
         if self.metric == "cosine":
             can_move &= Z.any(axis=1)  # a zero has no direction to move in
         if not can_move.any():
@@ -197,7 +197,8 @@ class Repair:
         Z, none = batch.vectors, np.zeros(len(batch.ids), dtype=bool)
         is_zero = ~Z.any(axis=1) if self.metric == "cosine" else none
         is_unknown = none if self.label is None else ~self.has_class(batch.columns[self.label])
-        reasons = [np.isnan(Z).any(axis=1), np.isinf(Z).any(axis=1), is_zero, is_unknown]
+        has_nan, has_infinite = np.isnan(Z).any(axis=1), np.isinf(Z).any(axis=1)
+        reasons = [has_nan, has_infinite, ~have_length(Z), is_zero, is_unknown]
         first = np.select(reasons, range(len(reasons)), len(reasons))
         return np.bincount(first, minlength=len(reasons) + 1)[: len(reasons)]
 

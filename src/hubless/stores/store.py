@@ -82,12 +82,15 @@ def tolerance(dtype: str) -> float:
 
 
 def agree(stored: np.ndarray, wanted: np.ndarray, dtype: str) -> np.ndarray:
-    """Say which rows are equal up to rounding, or have no vector in both; bool (n,)."""
+    """Say which rows are equal up to rounding, with NaN and infinity in the same places; bool (n,)."""
     if np.array_equal(stored, wanted):  # bit for bit, as a rule
         return np.ones(len(wanted), dtype=bool)
-    largest = np.abs(wanted).max(axis=1, keepdims=True)  # (n, 1); NaN for a row without a vector
-    is_near = (np.abs(stored - wanted) <= tolerance(dtype) * largest).all(axis=1)
-    return is_near | (np.isnan(stored).all(axis=1) & np.isnan(wanted).all(axis=1))
+    sizes = np.where(np.isfinite(wanted), np.abs(wanted), 0)
+    largest = sizes.max(axis=1, keepdims=True)  # (n, 1)
+    with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞
+        is_near = np.abs(stored - wanted) <= tolerance(dtype) * largest
+    is_same = (stored == wanted) | (np.isnan(stored) & np.isnan(wanted))
+    return np.asarray((is_near | is_same).all(axis=1))
 
 
 def _are_missing(ids: np.ndarray, known: np.ndarray) -> np.ndarray:
