@@ -192,6 +192,13 @@ def test_defects_are_printable_too(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert said.rstrip("\n").isprintable()
     assert "secret" not in said
+    monkeypatch.setenv("HUBLESS_TRACEBACK", "1")
+    assert cli.main(["status", "v.npy"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback (most recent call last):\n")
+    assert "in fail" in said
+    assert all(line.isprintable() for line in said.split("\n"))
+    assert "secret" not in said.replace('me:secret@host/db")', "")  # the line of this test
 
 
 @pytest.mark.parametrize("password", ["my secret", "my\\ secret", "my\"' secret", "my\nsecret"])

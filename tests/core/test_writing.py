@@ -90,6 +90,40 @@ def test_a_planted_link_is_never_followed(tmp_path):
     assert names(tmp_path) == [".model.part", "victim"]
 
 
+def test_a_link_put_there_meanwhile_is_not_followed(tmp_path, monkeypatch):
+    """Rights are set on what was opened, not on what has its name by then."""
+    victim, path, folder = tmp_path / "victim", tmp_path / "table.csv", tmp_path / "model"
+    victim.write_bytes(b"mine")
+    victim.chmod(0o600)
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    opened = os.open
+
+    def open_and_swap(name, flags, *mode):
+        handle = opened(name, flags, *mode)
+        if flags & os.O_EXCL:
+            os.unlink(name)
+            os.symlink(victim, name)
+        return handle
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_and_swap)
+        with new_file(path) as file:
+            file.write(b"new")
+    assert rights(victim) == 0o600
+    folder.mkdir()
+    folder.chmod(0o755)
+
+    def swap(part):
+        part.rename(tmp_path / "away")
+        part.symlink_to(victim)
+
+    with pytest.raises(OSError, match="link"), new_folder(folder, replace=True) as part:
+        swap(part)
+    assert (rights(victim), victim.read_bytes()) == (0o600, b"mine")
+    assert folder.is_dir()
+
+
 def test_temporary_names_are_hidden_random_and_in_the_same_folder(tmp_path):
     first, second = (writing._temporary(tmp_path / "table.csv") for _ in range(2))
     assert first != second

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 from importlib import import_module
 
 import numpy as np
@@ -138,3 +139,10 @@ def test_cards_with_files_and_without_pictures():
     for card in cards([encoded("PNG")] * 40):
         assert decoded(card["thumbnail"])[0] == "png"
     assert {card["thumbnail"] for card in cards(None)} == {None}
+
+
+def test_a_pipe_or_a_device_is_not_read(tmp_path):
+    """An item names the file: a pipe would be waited for, and a device such as /dev/zero has no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", "/dev/stdin", "~nobody-of-this-name/a.png", tmp_path):
+        assert thumbnail(str(path)) is None

@@ -754,3 +754,14 @@ def test_loading_reads_two_files_and_runs_nothing(name, folders, audit):
     finally:
         WATCHED.clear()
     assert audit == [("open", "config.json"), ("open", "model.safetensors")]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("postgresql://me:secret@host/db#t", "postgresql:/me@host/db#t"), ("~nobody-of-this-name", "~nobody-")],
+)
+def test_what_is_no_folder_is_named_without_secrets(name, shown):
+    with pytest.raises(FileNotFoundError, match="is missing") as refused:
+        hubless.load(name)
+    assert shown in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hubless.repair.apply import apply_index, index_status, promote_index, rollback_index
+from hubless.stores import journal as journal_room
 from hubless.stores import switch
 from hubless.stores.file_marks import fingerprint
 from hubless.stores.files.plain_files import NpyFile
@@ -383,6 +384,32 @@ def test_a_planted_journal_leads_nowhere(neighbours, words, number):
     promote_index(store, "green")
     rollback_index(store)
     assert (folder / "precious" / "a.txt").read_text() == "mine"
+
+
+def test_a_journal_of_another_user_is_not_believed(neighbours, words, monkeypatch):
+    """Who knows the inodes can plant one that fits, in a folder for all; there, only its owner is wrong."""
+    store, folder = neighbours
+    served, precious = (
+        [path.stat().st_dev, path.stat().st_ino] for path in (store.path, folder / "precious")
+    )
+    planted = {"new": "precious", "kept": "parts.original", "before": precious, "after": served}
+    journal = folder / ".parts.hubless-switch"
+    journal.write_text(json.dumps(planted))
+    owner = journal_room._owner_of
+    monkeypatch.setattr(journal_room, "_owner_of", lambda path: 54321 if path == journal else owner(path))
+    assert "interrupted" not in words("status", store.path)
+    words("recover", store.path)
+    assert (folder / "precious" / "a.txt").read_text() == "mine"
+    assert not journal.exists()
+
+
+def test_rights_are_never_set_through_a_link(tmp_path):
+    (tmp_path / "private").write_text("mine")
+    (tmp_path / "private").chmod(0o600)
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    with pytest.raises(OSError, match="link"):
+        switch.set_rights(tmp_path / "link", os.stat(tmp_path))
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "{}", '{"new": 1}', "\x00", '{"new": "a", "new": "b"}'])

@@ -271,3 +271,8 @@ def test_a_clean_up_during_promote_loses_nothing(items, monkeypatch, name, when)
         np.testing.assert_allclose(rows[id]["vector"], moved, rtol=1e-5, atol=1e-6)
     rollback_index(store)
     assert content(store) == before
+
+
+def test_an_address_that_lancedb_refuses_is_an_error_of_one_line():
+    with pytest.raises(StoreError, match=r"lancedb:az://account@place/x#t"):
+        open_store("lancedb:az://account@place/x#t").facts()

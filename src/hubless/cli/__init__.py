@@ -13,7 +13,7 @@ from ..integrations import FORMS
 from ..support.imports import lazy_names
 from ..support.system_errors import explain
 from ..support.version import __version__
-from .options import Parser, Verb, VerbOptions, write_error, write_lines
+from .options import Parser, Verb, VerbOptions, write_error, write_lines, write_traceback
 
 CODES = "exit codes: 0 success; 1 failure, and why; 2 usage error; 130 interrupted"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the module with the options, and words
@@ -80,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:  # a defect of ours: one line for the user, the traceback for a bug report
         if os.environ.get("HUBLESS_TRACEBACK"):
-            raise
+            write_traceback(error, arguments)
+            return 1
         write_error(
             f"{type(error).__name__}: {error}. This is a defect of hubless: set HUBLESS_TRACEBACK=1 to see "
             "the traceback, and report it.",

@@ -1,6 +1,7 @@
 """The verbs that make models: fit learns one, update adds and removes items, merge joins several."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def _check_new(out: str) -> None:
     """Refuse to overwrite a model: the old one is needed to undo a mistake."""
     from ..saving.folder import CONFIG
 
-    if (Path(out).expanduser() / CONFIG).exists():
+    if (Path(os.path.expanduser(out)) / CONFIG).exists():
         raise ValueError(f"{out} contains a model already, and is not changed. Give -o another name.")
 
 

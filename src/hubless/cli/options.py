@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -222,6 +223,12 @@ def write_lines(lines: Iterable[str], stream: Any) -> None:
 def write_error(message: str, given: Sequence[str] = ()) -> None:
     """Print what went wrong to stderr, on one line, without secrets, such as those of the words given."""
     write_lines([f"hubless: {without_secrets_in(message, given)}"], sys.stderr)
+
+
+def write_traceback(error: BaseException, given: Sequence[str] = ()) -> None:
+    """Print where an error came from to stderr, without secrets, and without what steers a terminal."""
+    text = without_secrets_in("".join(traceback.format_exception(error)), given)
+    write_lines(text.rstrip("\n").split("\n"), sys.stderr)
 
 
 def encoding_of(stream: Any) -> str:

@@ -37,11 +37,11 @@ def export(model: Model, form: str, path: str | os.PathLike[str]) -> list[Path]:
     check_output(path)
     repair = as_repair(model)
     affine_map = affine(repair)
-    with new_folder(Path(path).expanduser().absolute()) as part:
+    with new_folder(Path(os.path.expanduser(path)).absolute()) as part:
         use = WRITERS[form](affine_map, part)
         (part / "README.md").write_text(_card(repair, form, affine_map.steps, use), encoding="utf-8")
         names = sorted(file.relative_to(part) for file in part.rglob("*") if file.is_file())
-    return [Path(path).expanduser() / name for name in names]
+    return [Path(os.path.expanduser(path)) / name for name in names]
 
 
 def _card(repair: Repair, form: str, steps: list[str], use: str) -> str:

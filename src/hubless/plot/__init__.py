@@ -10,6 +10,7 @@ one column, and returns them. Plots on your Axes follow your style.
     plot.save_card(report, "card.png")    # the verdict as a picture to share
 """
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,7 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
 
     Returns the files. The same report gives the same bytes.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     if path.is_dir() or not path.suffix:
         check_output(path / "skyline.svg")
         path.mkdir(parents=True, exist_ok=True)

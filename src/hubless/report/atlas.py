@@ -4,6 +4,7 @@ embedding-atlas is a separate viewer (`pip install embedding-atlas`) that hubles
 rows from 0, and its neighbours of a row are {"ids": rows, "distances": …}, nearest first.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, dr
     file_path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(file_path) as file:
         parquet.write_table(table, file, compression="zstd")
-    shown = str(Path(path).expanduser())
+    shown = str(Path(os.path.expanduser(path)))
     shown = f"./{shown}" if shown.startswith("-") else shown
     command = ["embedding-atlas", shown, "--x", "x", "--y", "y"]
     command += ["--text", "text"] if "text" in columns else []

@@ -1,6 +1,7 @@
 """Small pictures inside a page: from arrays of pixels, from files and from bytes."""
 
 import base64
+import os
 import struct
 import zlib
 from io import BytesIO
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_numpy
+from ..support.untrusted_json import read_bounded
 
 SIDE = 96  # pixels of the longer side
 BYTES = 20_000  # of a picture file that is taken as it is
+MOST = 64 << 20  # bytes of a picture file that is read
 KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 
 
@@ -36,10 +39,10 @@ def thumbnail(image: Any, side: int = SIDE, limit: int = BYTES) -> str | None:
 
 
 def _read(path: Any) -> bytes:
-    """Read a file; empty where there is no such file."""
+    """Read a file that an item names; empty where there is none, for a pipe or a device, and beyond MOST."""
     try:
-        return Path(str(path)).expanduser().read_bytes()
-    except (OSError, ValueError, RuntimeError):  # a name too long or with a NUL, or a missing home folder
+        return read_bounded(Path(os.path.expanduser(str(path))), MOST)
+    except (OSError, ValueError):  # ValueError, too, for a name with a NUL
         return b""
 
 

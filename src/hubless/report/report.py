@@ -1,5 +1,6 @@
 """Report: what hubs do to objects and queries and what moving changes, as figures, a page and a table."""
 
+import os
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
@@ -64,7 +65,7 @@ class Report:
         page = self.html().encode()
         with new_file(file) as new:
             new.write(page)
-        return Path(path).expanduser()
+        return Path(os.path.expanduser(path))
 
     def html(self) -> str:
         """Return the page."""

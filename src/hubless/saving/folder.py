@@ -14,6 +14,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from ..arrays.inputs import check_count
+from ..support.credentials import without_secrets
 from ..support.outputs import check_output, real_path
 from ..support.text import printable, short
 from ..support.untrusted_json import parse_json
@@ -99,7 +100,7 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
     --------
     See `save`.
     """
-    folder = Path(folder).expanduser()
+    folder = Path(os.path.expanduser(folder))
     check_count("max_bytes", max_bytes)
     _check_complete(folder)
     try:
@@ -168,8 +169,8 @@ def _check_complete(folder: Path) -> None:
             left = left_behind(folder, (CONFIG, ARRAYS))
             hint = f" An interrupted save left the old model in {left}: rename that." if left else ""
             raise FileNotFoundError(
-                f"{path} is {problem}. Give the folder that hubless.save wrote, with {CONFIG} and {ARRAYS} "
-                f"in it.{hint}"
+                f"{without_secrets(str(path))} is {problem}. Give the folder that hubless.save wrote, with "
+                f"{CONFIG} and {ARRAYS} in it.{hint}"
             )
 
 

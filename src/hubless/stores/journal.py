@@ -41,7 +41,7 @@ class Journal:
     @staticmethod
     def read(served: Path) -> "Journal | None":
         """Return the journal of a path; None where there is none, or none that a switch of it wrote."""
-        values = read_object(_journal_file(served))
+        values = read_object(_journal_file(served)) if _is_trusted(served) else {}
         new, kept = values.get("new"), values.get("kept")
         before, after = (_as_identity(values.get(name)) for name in ("before", "after"))
         if not isinstance(new, str) or not isinstance(kept, str) or before is None or after is None:
@@ -49,6 +49,24 @@ class Journal:
         is_name = new not in (".", "..", served.name, kept) and Path(new).name == new
         is_ours = is_name and may_keep(served, kept) and before != after
         return Journal(new, kept, before, after) if is_ours else None
+
+
+def _is_trusted(served: Path) -> bool:
+    """Say whether a journal is by this user, by root, or by the owner of what is served.
+
+    In a folder for all, such as /tmp, anyone can plant one, but cannot rename files of others by hand.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    return _owner_of(_journal_file(served)) in (os.geteuid(), 0, _owner_of(served))
+
+
+def _owner_of(path: Path) -> int | None:
+    """Return the user who owns a file or a link; None where there is none."""
+    try:
+        return os.lstat(path).st_uid
+    except OSError:
+        return None
 
 
 def _as_identity(value: object) -> Identity | None:

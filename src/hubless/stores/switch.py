@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..support.writing import exchange_names, new_file
+from ..support.writing import exchange_names, new_file, opened_itself, set_mode
 from .checks import path_lock
 from .journal import Identity, Journal, identity_of, recover_switch
 from .kept_copies import remove_unfinished
@@ -144,16 +144,18 @@ def copy_rights(source: Path, target: Path) -> None:
     """Give a file, or a folder and the files in it that both have, the owner and the mode of another."""
     for path in (target, *(target.iterdir() if target.is_dir() else ())):
         model = source if path == target else source / path.name
-        if path.is_symlink() or not model.exists():
-            continue
-        with suppress(PermissionError):  # only root can change the owner
-            os.chown(path, model.stat().st_uid, model.stat().st_gid)
-        set_rights(path, model.stat().st_mode)
+        if not path.is_symlink() and model.exists():
+            set_rights(path, model.stat(), owner=True)
 
 
-def set_rights(path: Path, mode: int) -> None:
-    """Give a file or a folder the rights in a mode.
+def set_rights(path: Path, about: os.stat_result, *, owner: bool = False) -> None:
+    """Give a file or a folder the mode of another, and where possible its owner; a link is never followed.
 
     A file does not get the right to run as its owner: a stranger's program would run as whoever copied it.
     """
-    os.chmod(path, stat.S_IMODE(mode) if path.is_dir() else mode & 0o777)
+    with opened_itself(path) as handle:
+        if owner and handle is not None:
+            with suppress(PermissionError):  # only root can change the owner
+                os.chown(handle, about.st_uid, about.st_gid)
+        mode = stat.S_IMODE(about.st_mode) if path.is_dir() else about.st_mode & 0o777
+        set_mode(handle, path, mode)

@@ -40,7 +40,7 @@ def new_file(path: Path, *, sync: bool = False, like: Path | None = None) -> Ite
     try:
         with file:
             if mode is not None:
-                os.chmod(part, mode & 0o666)
+                set_mode(file.fileno(), part, mode & 0o666)
             yield file
             if sync:
                 file.flush()
@@ -67,7 +67,8 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     try:
         yield part
         if mode is not None:
-            part.chmod(mode)
+            with opened_itself(part) as handle:
+                set_mode(handle, part, mode)
         sync_all(part)
         if replace and folder.is_dir() and not folder.is_symlink() and exchange_names(part, folder):
             old = part
@@ -128,6 +129,27 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened_itself(path: Path) -> Iterator[int | None]:
+    """Open a file or a folder that exists, to set its rights; OSError for a link put in its place meanwhile.
+
+    None where the system cannot set rights by such a handle.
+    """
+    if os.chmod not in os.supports_fd:
+        yield None
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def set_mode(handle: int | None, path: Path, mode: int) -> None:
+    """Set the rights of an open file or folder: by its name, those of another could be set meanwhile."""
+    os.chmod(handle if handle is not None and os.chmod in os.supports_fd else path, mode)
 
 
 def _mode_of(path: Path) -> int | None:

@@ -107,7 +107,7 @@ def _copy(source: str | Path, target: str | Path) -> None:
         raise StoreError(f"{source} is a pipe, a socket or a device: it cannot be copied. Remove it.")
     shutil.copyfile(source, target, follow_symlinks=False)
     if stat.S_ISREG(about.st_mode):
-        switch.set_rights(Path(target), about.st_mode)
+        switch.set_rights(Path(target), about)
         os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 

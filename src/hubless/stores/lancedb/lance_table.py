@@ -9,6 +9,7 @@ clean-up fail. To free the space, delete the branch: `table.branches.delete(bran
 The mark is metadata of the vector column, which is written by the same commit as the rows.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -144,13 +145,14 @@ class LanceTable(Database):
         """The folder of the database; None where it is not on this machine."""
         if "://" in self.address and not self.address.startswith("file://"):
             return None
-        return Path(self.address.removeprefix("file://")).expanduser()
+        return Path(os.path.expanduser(self.address.removeprefix("file://")))
 
     @cached_property
     def _database(self) -> Any:
         if self._folder is not None and not self._folder.is_dir():  # LanceDB would create it
             raise StoreError(f"{self.address} does not exist: give the folder of a LanceDB database.")
-        return need("lancedb", "lancedb").connect(self.address)
+        with engine_errors(f"opening {self.name}"):
+            return need("lancedb", "lancedb").connect(self.address)
 
     def _open(self, version: int | None = None) -> Any:
         """Open the table as it is now, or a version of it; what others write later is not seen."""

@@ -26,7 +26,7 @@ def place(address: str) -> str:
     is_mistyped = re.search(":.*@", address, re.DOTALL) and not os.path.exists(address)
     if is_mistyped or (is_server and ("@" in address or "?" in address)):
         raise StoreError("leave the password or key out of the address; put the key into QDRANT_API_KEY.")
-    return address.rstrip("/") if is_server else str(Path(address).expanduser().absolute())
+    return address.rstrip("/") if is_server else str(Path(os.path.expanduser(address)).absolute())
 
 
 class Connection:

@@ -136,7 +136,7 @@ class QdrantEdge(PointStore):
 
     def sibling(self, name: str) -> "QdrantEdge":
         """Return the shard of this name in the same folder, or at another path."""
-        path = Path(name.removeprefix(KIND)).expanduser()
+        path = Path(os.path.expanduser(name.removeprefix(KIND)))
         path = path if path.is_absolute() else self.path.with_name(str(path))
         twin = QdrantEdge(path, vector=self.vector, metric=self.metric)
         twin._shards = self._shards
