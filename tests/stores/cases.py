@@ -36,6 +36,8 @@ CASES = [
     Row(("postgresql", "postgres"), "pg_cases:texts_and_an_index", ("services",)),
     Row(("qdrant",), "qdrant_cases:folder", ("services",)),
     Row(("qdrant",), "qdrant_server:server", ("services",)),
+    Row(("chroma",), "chroma_cases:folder", ("services",)),
+    Row(("chroma",), "chroma_cases:server", ("services",)),
     Row(("qdrant-edge",), "qdrant_edge_cases:shard", ("services",)),
 ]
 

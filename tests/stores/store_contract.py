@@ -35,6 +35,7 @@ class Case:
     text_ids: bool = True  # whether ids may be texts
     has_texts: bool = True  # whether it keeps a column "text"
     may_lack_vectors: bool = True  # whether its client can write a row without a vector
+    rounding: float = 0.0  # as a share, of the numbers that its client returns
 
 
 def sample(n=300, d=8, seed=0, *, text_ids=False):
@@ -175,7 +176,7 @@ class StoreContract:
             assert overlap(case.ask(again, queries, 5), before) == 1.0
             restored = store.sibling(served).fetch([ids[9]]).vectors
             # an engine that brings vectors to length 1 rounds their last bit; others return what was put in
-            rounding = 1e-6 if getattr(again, "keeps_unit", False) else 0
+            rounding = 1e-6 if getattr(again, "keeps_unit", False) else case.rounding
             np.testing.assert_allclose(restored, as_stored(X[[9]], again), rtol=rounding)
 
     def test_rows_added_while_it_served_are_never_lost(self, case, made, late):

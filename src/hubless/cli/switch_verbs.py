@@ -45,7 +45,8 @@ def add_promote(verb: Verb) -> None:
         "hubless promote index.faiss moved.faiss",
         "hubless promote lancedb:shop#products products_moved",
         "hubless promote postgresql://me@localhost/shop#products products_moved --model model",
-        more="One step: every query finds either the original or the moved index.",
+        more="One step: every query finds either the original or the moved index. Only Chroma has no such "
+        "step: for a moment, nothing has the name.",
     )
     verb.add_source()
     option(verb, "target", "name that was given to `hubless apply -o`")
@@ -62,7 +63,8 @@ def _promote(options: VerbOptions) -> None:
     given = options.given("model", "max_wait")
     result = promote_index(options.open_source(), options.target, **given)
     head = f"{result['serving']} now serves the moved vectors; the original is kept as {result['original']}."
-    options.show(result, [head, *options.next_command("To undo:", "rollback", options.source)])
+    note = [result["note"]] if result["note"] else []
+    options.show(result, [head, *note, *options.next_command("To undo:", "rollback", options.source)])
 
 
 def add_rollback(verb: Verb) -> None:
@@ -81,7 +83,7 @@ def _rollback(options: VerbOptions) -> None:
         lines.append(
             f"{result['added_since']:,} rows were added since the switch; only the moved index has them."
         )
-    options.show(result, lines)
+    options.show(result, lines + ([result["note"]] if result["note"] else []))
 
 
 def add_recover(verb: Verb) -> None:

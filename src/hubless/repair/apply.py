@@ -113,7 +113,8 @@ def promote_index(
     Returns
     -------
     result : dict
-        "serving": the name, "moved_by": the hash of the model, "original": the name of the original
+        "serving": the name, "moved_by": the hash of the model, "original": the name of the original,
+        "note": what to know of a switch that is not a single step, or None
     """
     blue = as_store(source)
     blue.recover()
@@ -135,7 +136,7 @@ def promote_index(
         raise StoreError(f"{blue.name} is moved already; roll back first.")
     late = () if model is None else reconcile_by(as_repair(model), blue, mark, max_rows, max_wait)
     kept = blue.promote(green, *late)
-    return {"serving": blue.name, "moved_by": mark.model, "original": kept}
+    return {"serving": blue.name, "moved_by": mark.model, "original": kept, "note": blue.switch_note}
 
 
 def rollback_index(source: Source) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def rollback_index(source: Source) -> dict[str, Any]:
     -------
     result : dict
         "serving": the name, "moved_kept_as": the name of the moved index, "added_since": the number of rows
-        that were added to it meanwhile, which the original lacks
+        that were added to it meanwhile, which the original lacks, "note": as of `promote_index`
     """
     store = as_store(source)
     store.recover()
@@ -155,7 +156,8 @@ def rollback_index(source: Source) -> dict[str, Any]:
     if mark.original is None:
         raise StoreError(f"{store.name} is a copy that was not promoted: there is nothing to roll back.")
     added = _count_missing(store, store.sibling(mark.original))
-    return {"serving": store.name, "moved_kept_as": store.rollback(), "added_since": added}
+    kept = store.rollback()
+    return {"serving": store.name, "moved_kept_as": kept, "added_since": added, "note": store.switch_note}
 
 
 def recover_index(source: Source) -> dict[str, Any]:

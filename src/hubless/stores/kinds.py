@@ -27,6 +27,7 @@ KINDS = {
     "postgres://USER@HOST/DATABASE#TABLE": "postgres.pg_table:PgTable",
     "qdrant:FOLDER-OR-URL#COLLECTION": "qdrant.qdrant_collection:QdrantCollection",
     "qdrant-edge:FOLDER": "qdrant.qdrant_edge:QdrantEdge",
+    "chroma:FOLDER-OR-URL#COLLECTION": "chroma.chroma_collection:ChromaCollection",
 }
 BUILT_IN = {form.partition(":")[0]: where for form, where in KINDS.items()}
 SUFFIXES = tuple(form for form in KINDS if form.startswith("."))

@@ -108,6 +108,7 @@ class Store(ABC):
     is_read_whole: bool = False  # whether all vectors are in memory from the first look until `refresh`
     may_lack_vectors: bool = True  # whether a row may have no vector, which is NaN in a batch
     has_fixed_columns: bool = True  # whether `facts` knows all columns, and not just those of some rows
+    switch_note: str | None = None  # what users should know of a switch, where that is not a single step
     can_reconcile: bool = False  # whether it has `catch_up`, and `promote` takes a Reconcile, too
 
     @classmethod
