@@ -33,6 +33,7 @@ INDEX = {
     "labels": "retrieval:labels",
     "planted": "planted:measure",
     "stores": "index_stores:measure",
+    "clients": "client_stores:measure",
 }
 SCALE = {
     "beyond": "beyond:measure",

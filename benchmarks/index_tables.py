@@ -115,6 +115,22 @@ def _store_tables(cases: Cases) -> list[str]:
     return [*grid(["", "rows", *steps], rows), *errors]
 
 
+def _client_tables(cases: Cases) -> list[str]:
+    rows, loads = [], []
+    for name, case in cases.items():
+        told = case["banking77"]
+        for where in ("accuracy", "accuracy on files"):
+            shares = [told[where].get(step) for step in ("before", "after", "rolled back")]
+            who = name if where == "accuracy" else f"{name}: the same vectors in files"
+            rows.append([who, *("—" if share is None else f"{share:.4f}" for share in shares)])
+        rows.append([f"{name}: recall@10", *(f"{share:.4f}" for share in told["recall"].values()), "—"])
+        took = case["bulk"]["seconds"]
+        times = f"{took['apply'] / took['bulk load']:.2f}"
+        loads.append([name, f"{case['bulk']['rows']:,}", *(shown(took[step]) for step in took), times])
+    steps = ("rows", "bulk load", "apply", "promote", "roll back", "apply / bulk load")
+    return [*grid(["", "before", "after", "rolled back"], rows), "", *grid(["seconds", *steps], loads)]
+
+
 def measured(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return the methods that have figures."""
     return {name: row for name, row in case["methods"].items() if "error" not in row}
@@ -179,4 +195,5 @@ SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "labels": _label_tables,
     "planted": planted_tables,
     "stores": _store_tables,
+    "clients": _client_tables,
 }

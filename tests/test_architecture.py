@@ -64,6 +64,8 @@ OPTIONAL = {
     "faiss": ("stores.faiss", "stores.faiss_kinds", "integrations"),
     "lancedb": ("stores.lancedb",),
     "psycopg": ("stores.postgres",),
+    "chromadb": ("stores.chroma",),
+    "httpx": ("stores.chroma",),
     "qdrant_client": ("stores.qdrant",),
     "qdrant_edge": ("stores.qdrant",),
     "h5py": ("stores.files",),

@@ -77,6 +77,7 @@ EXTRAS = {
     "lancedb": (["doctor", "lancedb:.#items"], "lancedb"),
     "psycopg": (["doctor", "postgresql://me@localhost/shop#items"], "pgvector"),
     "qdrant_client": (["doctor", "qdrant:.#items"], "qdrant"),
+    "chromadb": (["doctor", "chroma:.#items"], "chroma"),
     "onnx": (["export", "model", "onnx", "-o", "out"], "onnx"),
 }
 
@@ -84,7 +85,7 @@ EXTRAS = {
 @pytest.mark.parametrize("package", EXTRAS)
 def test_missing_packages_are_named(refused, shop, model, monkeypatch, package):
     arguments, extra = EXTRAS[package]
-    for name in ("v.faiss", "v.parquet", "v.hdf5", "meta.json"):
+    for name in ("v.faiss", "v.parquet", "v.hdf5", "meta.json", "chroma.sqlite3"):
         (shop.folder / name).touch()
     (shop.folder / "model").symlink_to(model)
     monkeypatch.chdir(shop.folder)

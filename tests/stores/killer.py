@@ -7,6 +7,7 @@ import signal
 LONG = 600  # seconds, for a machine that is busy
 CONTEXT = multiprocessing.get_context("forkserver")
 PRELOADED = [  # once for all tests of a process; what is not installed is skipped
+    "chromadb",
     "lancedb",
     "psycopg",
     "qdrant_client",

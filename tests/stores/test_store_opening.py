@@ -18,6 +18,7 @@ ENGINES = [
     "h5py",
     "lancedb",
     "psycopg",
+    "chromadb",
     "qdrant_client",
     "qdrant_edge",
     "dask",
@@ -49,7 +50,9 @@ def test_stores_and_engines_are_imported_when_used(tmp_path):
     assert stores == sorted(["checks", "kinds", "mark", "opening", "store", *paths])
     assert engines == engines_after == []
     assert "files.plain_files" in stores_after
-    assert not any(name.startswith(("lancedb", "postgres", "qdrant", "faiss")) for name in stores_after)
+    assert not any(
+        name.startswith(("chroma", "lancedb", "postgres", "qdrant", "faiss")) for name in stores_after
+    )
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
@@ -71,6 +74,7 @@ def test_what_is_typed_leads_to_its_kind(tmp_path, monkeypatch):
         "lancedb": "Parts",
         "lancedb:shop#products": "LanceTable",
         "qdrant-edge:shard": "QdrantEdge",
+        "chroma:folder#items": "ChromaCollection",
     }
     assert {text: type(open_store(text)).__name__ for text in kinds} == kinds
 
@@ -78,7 +82,13 @@ def test_what_is_typed_leads_to_its_kind(tmp_path, monkeypatch):
 def test_options_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(StoreError, match="metric must be one of l2, cosine, ip; got 'dot'"):
         open_store(tmp_path / "v.npy", metric="dot")
-    for source in ("lancedb:a#b", "postgresql://me:secret@host/db#items", "qdrant:a#b", "qdrant-edge:a"):
+    for source in (
+        "lancedb:a#b",
+        "postgresql://me:secret@host/db#items",
+        "qdrant:a#b",
+        "qdrant-edge:a",
+        "chroma:a#b",
+    ):
         with pytest.raises(StoreError, match="leave out --items") as caught:
             open_store(source, items="items.csv")
         assert "secret" not in str(caught.value)
@@ -98,6 +108,7 @@ def test_options_that_make_no_sense_are_refused(tmp_path):
         ("a#b.npy", "a#b-moved.npy"),
         ("lancedb:shop#items", "items_moved"),
         ("qdrant:folder#items", "items_moved"),
+        ("chroma:folder#items", "items_moved"),
         ("qdrant-edge:some/shard", "shard-moved"),
     ],
 )
@@ -114,6 +125,7 @@ def test_the_moved_copy_has_a_name_beside_the_original(source, moved):
         "lancedb:s3://KEY:secret@bucket/folder#items",
         "lancedb:az://bucket/folder?sig=secret#items",
         "qdrant:https://me:secret@host#items",
+        "chroma:http://me:secret@host:8000#items",
         "qdrant:https://host?api_key=secret#items",
         "postgresql+psycopg://me:secret@host/db#items",
         "host=h password=secret#items",

@@ -1,8 +1,9 @@
 """The model of test_switch_model.py for engines: a crash before every call of an engine.
 
-Calls are the steps here: statements of PostgreSQL, requests to Qdrant, commits and reads of LanceDB, and for
-Qdrant Edge the system calls of the switch. Whoever asks by the engine's own client at any of these moments
-must get all rows of one version; PostgreSQL may let him wait.
+Calls are the steps here: statements of PostgreSQL, requests to Qdrant and Chroma, commits and reads of
+LanceDB, and for Qdrant Edge the system calls of the switch. Whoever asks by the engine's own client at any of
+these moments must get all rows of one version; PostgreSQL may let him wait, and in Chroma nothing may have the
+name for a moment.
 """
 
 import shutil
@@ -229,6 +230,57 @@ class Qdrant(World):
         return self.case.ask(self.open(), QUERIES, len(X) + 1)
 
 
+class Chroma(World):
+    """A collection on a real server, whose name nothing has between the two renames of a switch."""
+
+    stride = 2
+    ids = ("original", "moved")  # of collections, in the record of a switch: new ones in every run
+
+    def steps(self, patch):
+        from hubless.stores.chroma.chroma_connection import ChromaConnection
+
+        patch.setattr(ChromaConnection, "call", stepping(ChromaConnection.call))
+
+    def __init__(self, request, folder):
+        super().__init__(request, folder)
+        self.cases = import_module("tests.stores.chroma_cases")
+        self.case = self.cases.server(request)
+        self.client = request.getfixturevalue("chroma_server").client
+        self.texts = [str(i) for i in IDS]
+
+    def start(self, name):
+        self.store = self.case.make(None, self.texts, X, TEXTS, "l2")
+        self.prepare(name)
+
+    def open(self):
+        return open_store(self.store.name)
+
+    def ask(self):
+        if "items" not in [item.name for item in self.client.list_collections()]:
+            return None
+        found = self.cases.ask_for(self.client, "items", QUERIES, len(X) + 1)
+        return [[int(id) for id in row] for row in found]
+
+    def state(self):
+        whole = []
+        for item in self.client.list_collections():
+            metadata = {key: value for key, value in (item.metadata or {}).items() if key not in self.ids}
+            rows = sorted(self.cases.dump(self.client, item.name).items())
+            whole.append((item.name, sorted(metadata.items()), rows))
+        return repr(sorted(whole, key=lambda parts: parts[0]))
+
+    def check_now(self):
+        """Nothing is lost: where nothing has the name, both collections are there under others."""
+        if self.ask() is not None:
+            super().check_now()
+            return
+        names = [item.name for item in self.client.list_collections()]
+        kept = [name for name in names if name.endswith("_original") or "moved" in name]
+        assert len(kept) == 2, names
+        for name in kept:
+            assert self.client.get_collection(name, embedding_function=None).count() == len(X)
+
+
 class Edge(World):
     """A shard of Qdrant Edge in a folder; only one process can open it, so it is asked after the others."""
 
@@ -252,8 +304,8 @@ class Edge(World):
             store.close()
 
 
-WORLDS = {kind.__name__: kind for kind in (Lance, Postgres, Qdrant, Edge)}
-SHARED = ("Lance", "Postgres", "Qdrant")  # which several processes can open at a time
+WORLDS = {kind.__name__: kind for kind in (Lance, Postgres, Qdrant, Chroma, Edge)}
+SHARED = ("Lance", "Postgres", "Qdrant", "Chroma")  # which several processes can open at a time
 STRIDE = 2  # calls from one moment to the next, unless all are wanted
 STARTS = {"promote": "applied", "rollback": "promoted"}
 

@@ -19,7 +19,7 @@ from ..checks import check_promoted, check_unchanged, pad_ids, path_lock
 from ..database import Database
 from ..kinds import METRICS
 from ..store import ROWS, Batch, Facts, Mark, StoreError
-from .chroma_connection import Connection, place
+from .chroma_connection import ChromaConnection, place
 from .chroma_records import WHOLE, Record, SameSettings, records_of
 from .chroma_switch import SUFFIX, Names, Switch
 
@@ -46,7 +46,7 @@ class ChromaCollection(Database):
 
     def __init__(self, address: str, table: str, **options: Any) -> None:
         super().__init__(address, table, **options)
-        self.connection = Connection(self.address)
+        self.connection = ChromaConnection(self.address)
         self._call = self.connection.call
 
     @classmethod
@@ -84,7 +84,8 @@ class ChromaCollection(Database):
                 f"{self.name} compares by {metric}; got metric={self.metric!r}, and hubless knows "
                 f"{', '.join(METRICS)}. Leave the metric out: Chroma knows its own."
             )
-        shown = [record.columns() for record in records_of(self._get(collection, limit=SAMPLE))]
+        first = self._call(collection.get, limit=SAMPLE, include=WHOLE[1:])  # what needs no index
+        shown = [record.columns() for record in records_of(first)]
         return Facts(
             kind="Chroma collection" + (" in a folder" if self.connection.is_folder else ""),
             metric=metric,
@@ -242,10 +243,11 @@ class ChromaCollection(Database):
         known = self._known(collection, ids)
         if known:
             self._call(collection.delete, ids=known)
-        self._call(
-            collection.upsert,
+        self._call(  # `Collection.upsert` would make the embedding function that the collection names
+            self.connection.client._upsert,
+            collection.id,
             ids=ids,
-            embeddings=np.asarray(moved, dtype=np.float32),
+            embeddings=list(np.asarray(moved, dtype=np.float32)),
             metadatas=[row.metadata or None for row in rows],
             documents=[row.document for row in rows],
             uris=[row.uri for row in rows],

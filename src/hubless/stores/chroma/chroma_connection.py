@@ -32,7 +32,7 @@ def place(address: str) -> str:
     return address.rstrip("/") if is_server else str(Path(address).expanduser().absolute())
 
 
-class Connection:
+class ChromaConnection:
     """A client of chromadb for a folder or http(s)://HOST:PORT, made when it is first used.
 
     Tenant and database are the environment variables CHROMA_TENANT and CHROMA_DATABASE, or Chroma's defaults.

@@ -12,7 +12,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from ..store import StoreError
-from .chroma_connection import Connection
+from .chroma_connection import ChromaConnection
 
 SUFFIX = ".hubless"
 ABOUT = "Written by hubless. Keep it: it knows the original of the collection of this name."
@@ -59,7 +59,7 @@ class Switch:
 class Names:
     """Who has a name, and the record of its switches."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: ChromaConnection, name: str) -> None:
         self.connection, self.name, self.record = connection, name, f"{name}{SUFFIX}"
 
     def last(self) -> Switch | None:
