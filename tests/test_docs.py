@@ -15,6 +15,7 @@ from PIL import Image
 
 from hubless import cli
 from hubless.paper import demo
+from hubless.stores.kinds import BUILT_IN
 from tests.report.browser import browser_file
 
 ROOT = Path(__file__).parent.parent
@@ -22,8 +23,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # made from raw results; the tests of the benchmarks and of the paper make them again
 GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
 GENERATED += ("reliability.md",)
-WALKTHROUGHS = ("index.md", "report.md", "large.md", "log.md")  # Python and commands in turn, on files
-REPAIR, LOOK, LARGE, LOG = (ROOT / "docs" / name for name in WALKTHROUGHS)
+# Python and commands in turn, on files
+WALKTHROUGHS = ("index.md", "report.md", "large.md", "log.md", "stores.md")
+REPAIR, LOOK, LARGE, LOG, STORES = (ROOT / "docs" / name for name in WALKTHROUGHS)
+SAME_AS_OTHERS = {".ipc", ".h5", ".index", "postgres"}  # other spellings
 ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
 
 
@@ -134,6 +137,23 @@ def test_the_steps_of_log_md_hold_hubs_back(run_page, capsys):
     before, after = (float(value) for value in re.findall(r"^([\d.]+)$", printed, re.MULTILINE))
     assert before > 4 * after
     assert float(re.search(r"exact correction: ([\d.]+)", printed)[1]) > 0.9
+
+
+@pytest.mark.services
+def test_the_steps_of_stores_md_go_there_and_back(run_page, capsys):
+    shown = run_page(STORES)
+    assert "items now serves the moved vectors; the original is kept as items_original." in shown
+    assert "for a moment, nothing had this name" in shown
+    assert "items serves the original again" in shown
+    moved, original = map(float, re.findall(r"right topic, \w+: ([\d.]+)", capsys.readouterr().out))
+    assert moved > original > 0.34
+
+
+def test_every_kind_of_store_is_on_the_page():
+    table = STORES.read_text()
+    ends = {kind: "`" if kind[0] in "./" else ":" for kind in BUILT_IN}
+    missing = {kind for kind, end in ends.items() if f"{kind}{end}" not in table}
+    assert missing <= SAME_AS_OTHERS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
