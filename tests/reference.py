@@ -143,8 +143,15 @@ def robin_hood(counts):
     return sum(abs(c - m) for c in counts) / 2 / sum(counts)
 
 
-def hub_occurrence(counts):
-    return sum(c for c in counts if c >= 2 * mean(counts)) / sum(counts)
+def hubs(counts, n_queries, k, false_alarms=0.05):
+    """Counts that chance rarely gives to any object."""
+    n = len(counts)
+    rare = {c: n * chance_of_occurrence(int(c), n_queries, n, k) <= false_alarms for c in set(counts)}
+    return [c for c in counts if rare[c]]
+
+
+def hub_occurrence(counts, n_queries, k):
+    return sum(hubs(counts, n_queries, k)) / sum(counts)
 
 
 def gini(counts):

@@ -1,6 +1,6 @@
 import { cut, element, firstOf, pictureOf, userText, userWord } from "./dom.js";
 import { isThumbnail } from "./data.js";
-import { count, percent } from "./format.js";
+import { count, percent, plural } from "./format.js";
 import { rowLink } from "./links.js";
 
 /** Section 4: the busiest items, one card each, whether they are hubs or not. */
@@ -40,6 +40,9 @@ const card = (hub, largest, k, page) =>
       ...bar("after", hub.after, largest, k),
     ),
     wrongShare(hub),
+    hub.before > 0 && hub.after === 0
+      ? element("p", { class: "note" }, "After moving, no query finds it: the hub became an anti-hub.")
+      : null,
     findingQueries(hub.queries ?? [], page),
     hub.place >= 0 && page.map
       ? element(
@@ -60,17 +63,33 @@ const bar = (state, value, largest, k) => [
   ),
 ];
 
+/** What it does to its queries; of pairs, most answers are not judged, which is not to be wrong. */
 const wrongShare = (hub) => {
-  if (!Number.isFinite(hub.wrong_before)) return null;
-  const share = (value) => element("strong", {}, percent(value, 0));
-  const after = Number.isFinite(hub.wrong_after) ? [", ", share(hub.wrong_after), " after"] : [];
+  const state = (kind, name) =>
+    Number.isFinite(hub[`${kind}_${name}`])
+      ? [element("strong", {}, percent(hub[`${kind}_${name}`], 0)), ` ${name}`]
+      : null;
+  const shares = (words, kind) => {
+    const [before, after] = [state(kind, "before"), state(kind, "after")];
+    if (before === null) return null;
+    return element("p", { class: "wrong-share" }, words, ...before, ...(after ? [", ", ...after] : []));
+  };
+  if (!(hub.unjudged_before > 0 || hub.unjudged_after > 0))
+    return shares("A wrong answer to this share of its queries: ", "wrong");
   return element(
-    "p",
-    { class: "wrong-share" },
-    "A wrong answer to ",
-    share(hub.wrong_before),
-    " of its queries before",
-    ...after,
+    "div",
+    {},
+    hub.wrong_before > 0 || hub.wrong_after > 0 ? shares("Judged wrong: ", "wrong") : null,
+    shares("Unjudged: ", "unjudged"),
+    element(
+      "p",
+      { class: "wrong-share" },
+      "In the way of a relevant item: ",
+      element("strong", {}, plural(hub.harm_before, "query", "queries")),
+      " before, ",
+      element("strong", {}, count(hub.harm_after)),
+      " after",
+    ),
   );
 };
 
@@ -91,7 +110,9 @@ export const queryLine = (query) =>
     { class: query.wrong ? "wrong" : "right" },
     query.wrong
       ? element("span", { class: "mark" }, element("span", { "aria-hidden": "true" }, "× "), "wrong")
-      : null,
+      : query.unjudged
+        ? element("span", { class: "tag" }, "unjudged")
+        : null,
     isThumbnail(query.picture) ? pictureOf(query.picture, `Picture of ${cut(query.id, 60)}`) : null,
     userText(query.text ?? query.id, 110),
     " ",

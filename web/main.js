@@ -42,11 +42,12 @@ const SECTIONS = [
   {
     id: "hubs",
     short: "Hubs",
-    title: "The busiest items",
+    title: "The hubs that do the most harm",
     render: renderCards,
     packed: true,
     lead: (n) =>
-      `The items with the largest ${n} before moving, and queries that find them, wrong answers first.`,
+      "Items by how often they are a wrong answer before moving, or take the place of a relevant item; " +
+      `then by ${n}. Queries that find them, those harmed first.`,
   },
   {
     id: "explorer",

@@ -46,7 +46,6 @@ export class Model {
   #searched = null; // lower-case "id\ntext" of every item, made at the first search
 
   constructor({ counts, classes }, { items, queries, hubs }) {
-    const mean = (counts.queries * counts.hub_k) / Math.max(1, counts.items);
     this.items = items;
     /** Pictures by place: those of the hubs that have a card. */
     this.pictures = new Map((hubs ?? []).map((hub) => [hub.place, hub.thumbnail]));
@@ -57,8 +56,8 @@ export class Model {
     this.measure = `N${counts.hub_k}`;
     this.count = items.id.length;
     this.largest = Math.max(1, largestOf(items.n0, items.n1));
-    /** A hub is found at least twice as often as the mean item: the same rule as hubless.hubness. */
-    this.hubFloor = 2 * mean;
+    /** A hub is in so many answers that chance hardly ever gives them to any item: hubless.chance. */
+    this.hubFloor = counts.hub_from;
     this.order = drawingOrder(items);
     /** Places in falling order of N10 before. */
     this.busiest = Array.from(this.order).sort((a, b) => items.n0[b] - items.n0[a] || a - b);

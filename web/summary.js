@@ -1,5 +1,5 @@
 import { element, folded, shape, table } from "./dom.js";
-import { changeInForm, count, formOf, inForm, plural, prose } from "./format.js";
+import { changeInForm, count, formOf, inForm, percent, plural, prose } from "./format.js";
 import { hubPicture } from "./hub_picture.js";
 
 const VERDICTS = {
@@ -11,13 +11,13 @@ const VERDICTS = {
 
 /** Section 1: the verdict with one sentence, what a hub is, figures before → after beside chance. */
 export const renderSummary = (section, figures) => {
-  const { summary, counts } = figures;
+  const { summary, counts, words } = figures;
   section.append(
     element("p", { class: "facts" }, sizes(counts)),
     verdictBand(summary),
     element("div", { class: "tiles" }, ...(summary.figures ?? []).map(tile)),
     hubPicture(counts.hub_k),
-    element("p", { class: "lead" }, states(counts)),
+    element("p", { class: "lead" }, states(counts, words)),
     moverPart(summary.mover),
     moreFigures(summary),
   );
@@ -34,9 +34,12 @@ const sizes = ({ items, queries, classes, dimension, metric }) =>
     .filter(Boolean)
     .join(" · ");
 
-const states = ({ k, k_before: kBefore, classes }) =>
-  "Before: the stored vectors as they are. After: each is replaced by its moved vector." +
-  (classes ? ` The nearest ${kBefore} vote before, the nearest ${k} after.` : "");
+const states = (counts, words) =>
+  `Asked: ${words.asked}. ` +
+  `Before: the stored vectors as they are. After: each is replaced by its moved vector; ${words.queries}.` +
+  (counts.classes ? ` The nearest ${counts.k_before} vote before, the nearest ${counts.k} after.` : "") +
+  ` A hub here is an item in ${count(counts.hub_from)} answers or more: by chance, any item is in at most ` +
+  `${percent(counts.hub_false_alarms, 0)} of such collections.`;
 
 const verdictBand = ({ verdict, sentence }) => {
   const [icon, kind] = VERDICTS[verdict.kind] ?? ["?", "no-gain"];

@@ -40,7 +40,8 @@ const centrality = (section, data, k) => {
     caption:
       "Each dot is an item. Where items close to the mean are found most often (spatial centrality), the " +
       `dots slope down to the right. Spearman correlation of distance and N${k}: ${correlation(before)} ` +
-      `before, ${correlation(after)} after; at 0, the distance does not matter.${shown}`,
+      `before, ${correlation(after)} after; at 0, the distance does not matter. ` +
+      `${data.words ?? ""}${shown}`,
     draw: (width) => drawCentrality(rows, k, width),
   });
 };

@@ -1,6 +1,6 @@
 """Before and after: what moving stored objects changes for queries with known answers, by exact search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -12,9 +12,10 @@ from .arrays.library import blocks
 from .chance import Chance, measure_chance
 from .hubness import Hubness, measure_hubness
 from .hubness_change import Interval, change_intervals
+from .hubs_in_words import asked_words, hub_table
 from .neighbors import nearest
 from .neighbors.knn import exhaustive, vote, votes_of
-from .retrieval import MEASURES, Relevant, gains
+from .retrieval import MEASURES, Relevant, gains, in_the_way, rejected_among
 from .support.text import printable_lines
 
 HUBS = 10  # k of N_k
@@ -64,7 +65,7 @@ class Answers:
     stored: BeforeAfter  # (n, d); after, (n, d + 1) for a mover that has one more column
     queries: np.ndarray  # (m, d)
     neighbors: BeforeAfter  # (m, h), row numbers of objects, nearest first
-    wrong: BeforeAfter  # (m, h), whether that object is a wrong answer
+    wrong: BeforeAfter  # (m, h), whether that object is a wrong answer; of pairs, judged so
     correct: BeforeAfter  # (m,), whether the query is answered correctly
     predicted: BeforeAfter | None  # (m,), the class that was voted for; None where there are no classes
     labels: np.ndarray | None  # (n,), texts as objects: one may be long
@@ -73,6 +74,8 @@ class Answers:
     metric: str  # "l2", "cosine" (of unit vectors) or "ip"
     seconds: float = 0.0  # that the searches took
     is_corrected: bool = False  # whether objects were corrected for inner products, and so lose nothing
+    relevant: BeforeAfter | None = None  # (m, h), of pairs; neither relevant nor wrong is unjudged
+    in_the_way: BeforeAfter | None = None  # (m, h), of pairs: takes the place of a relevant object
     different: np.ndarray | None = None  # rows of the queries without repeated ones; None if none repeats
 
     def counted(self, values: np.ndarray) -> np.ndarray:
@@ -91,6 +94,7 @@ class Evaluation:
     hubness: BeforeAfter  # Hubness over different queries; None where nothing could be searched for before
     notes: list[str]
     answers: Answers = field(repr=False, compare=False)
+    whose: str = ""  # whose queries these are, in words, such as " of queries.npy"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the answers as plain data."""
@@ -103,6 +107,8 @@ class Evaluation:
                 state: None if hubness is None else hubness.as_dict()
                 for state, hubness in self.hubness._asdict().items()
             },
+            "chance": self.chance.as_dict(),
+            "asked": self.asked,
             "notes": self.notes,
         }
 
@@ -111,6 +117,12 @@ class Evaluation:
         """What chance gives for the measures of hubness."""
         hubness = self.hubness.after
         return measure_chance(hubness.n_queries, hubness.n_objects, hubness.k)
+
+    @property
+    def asked(self) -> str:
+        """Which queries hubs are counted over, in words."""
+        n = self.hubness.after.n_queries
+        return asked_words(n, self.whose, repeated=len(self.answers.queries) - n)
 
     def hubness_intervals(self) -> dict[str, Interval]:
         """Return the 95 % interval of the change of each measure of hubness."""
@@ -137,26 +149,24 @@ class Evaluation:
             head = f"{change.measure:<14}{change.part:<8}{change.n:>8,}"
             difference = f"{change.after - change.before:+.3f}  ({span})"
             lines.append(f"{head}{change.before:>9.3f}{change.after:>9.3f}   {difference}")
-        before, after = self.hubness
-        lines += [
-            f"fixed {self.fixed:,}, broken {self.broken:,} ({self.answered})",
-            f"hubs: N{before.k} skewness {before.skewness:.2f} → {after.skewness:.2f}, the worst in "
-            f"{before.largest_occurrence:,} → {after.largest_occurrence:,} of {before.n_queries:,} answers, "
-            f"never returned {before.antihub_share:.0%} → {after.antihub_share:.0%}",
-        ]
+        lines.append(f"fixed {self.fixed:,}, broken {self.broken:,} ({self.answered})")
+        lines += self._hub_lines(**self.hubness._asdict())
         return printable_lines(lines + [f"note: {note}" for note in self.notes])
+
+    def _hub_lines(self, **states: Hubness) -> list[str]:
+        return [
+            f"hubs among {self.hubness.after.n_objects:,} items, asked: {self.asked}",
+            *(f"  {line}" for line in hub_table(states, self.chance)),
+        ]
 
     def _after_in_words(self) -> str:
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}"]
         for change in self.figures:
             head = f"{change.measure:<14}{change.part:<8}{change.n:>8,}"
             lines.append(f"{head}{'—':>9}{change.after:>9.3f}")
-        correct, hubs = self.answers.correct.after, self.hubness.after
-        lines += [
-            f"answered {int(correct.sum()):,} of {len(correct):,} ({self.answered})",
-            f"hubs: N{hubs.k} skewness {hubs.skewness:.2f}, the worst in {hubs.largest_occurrence:,} of "
-            f"{hubs.n_queries:,} answers, never returned {hubs.antihub_share:.0%}",
-        ]
+        correct = self.answers.correct.after
+        lines.append(f"answered {int(correct.sum()):,} of {len(correct):,} ({self.answered})")
+        lines += self._hub_lines(after=self.hubness.after)
         return printable_lines(lines + [f"note: {note}" for note in self.notes])
 
 
@@ -202,7 +212,7 @@ def evaluate_classes(
     ]
     classes = BeforeAfter(*(names[state] for state in predicted)), names[codes], names[truth_codes]
     answers = _answers(stored, queries.before, near, wrong, correct, *classes, ks, metric, seconds)
-    labels_of = {"object_labels": codes, "query_labels": answers.counted(truth_codes)}
+    labels_of: dict[str, Any] = {"object_labels": codes, "query_labels": answers.counted(truth_codes)}
     hubness = [measure_hubness(answers.counted(indices), n, **labels_of) for indices in near]
     missing = names[np.setdiff1d(truth_codes, codes)].tolist()
     if missing:
@@ -223,6 +233,7 @@ def evaluate_relevance(
     k: int,
     *,
     parts: Mapping[str, np.ndarray] | None = None,
+    rejected: Sequence[Collection[int]] | None = None,
     metric: str = "l2",
     notes: Sequence[str] = (),
 ) -> Evaluation:
@@ -232,6 +243,7 @@ def evaluate_relevance(
     ----------
     relevant : for each query the row numbers of its relevant objects, with what each is worth
     parts : masks (m,) of queries by name, which are measured separately too; "all" are always measured
+    rejected : for each query the row numbers of objects that were judged not to be relevant
     """
     n, started = len(stored.before), perf_counter()
     k, h = min(k, n), min(HUBS, n)
@@ -249,10 +261,12 @@ def evaluate_relevance(
             if mask.any()
         ]
     near = BeforeAfter(*(np.ascontiguousarray(indices[:, :h]) for indices in searches))
-    wrong = BeforeAfter(*(state[:, :h] <= 0 for state in worth))
+    wrong = BeforeAfter(*(rejected_among(indices, rejected) for indices in near))
     correct = BeforeAfter(*(np.asarray((state[:, :k] > 0).any(axis=1)) for state in worth))
     no_classes, ks = (None, None, None), BeforeAfter(k, k)
     answers = _answers(stored, queries.before, near, wrong, correct, *no_classes, ks, metric, seconds)
+    ways = BeforeAfter(*(in_the_way(state[:, :h], relevant) for state in worth))
+    answers = replace(answers, relevant=BeforeAfter(*(s[:, :h] > 0 for s in worth)), in_the_way=ways)
     hubness = [measure_hubness(answers.counted(indices), n) for indices in near]
     return _evaluation(figures, f"a relevant item among the first {k}", hubness, notes, answers)
 
@@ -292,10 +306,6 @@ def _evaluation(
         notes = [f"{n_same:,} of {n_queries:,} queries are stored items, and find themselves.", *notes]
     if len(answers.stored.before) <= HUBS:
         notes = [f"With {HUBS} items or fewer, every query finds all: hubs cannot be measured.", *notes]
-    if answers.different is not None:
-        repeated = n_queries - len(answers.different)
-        note = f"{repeated:,} of {n_queries:,} queries repeat another; hubs are counted without them."
-        notes = [note, *notes]
     before, after = answers.correct
     fixed, broken = int((after & ~before).sum()), int((before & ~after).sum())
     return Evaluation(figures, fixed, broken, answered, BeforeAfter(*hubness), [*notes], answers)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .arrays import Array, convert, count, lift, namespace, to_numpy
 from .arrays.devices import dispatched
+from .chance import hub_threshold
 from .neighbors import check_neighbors
 
 
@@ -62,12 +63,17 @@ def robin_hood(occurrence: Array) -> float:
     return 0.5 * _share(xp.abs(centred), occurrence)
 
 
-# Σ_{i : N_k(i) ≥ 2 E[N_k]} N_k(i) / Σ_i N_k(i)
-def hub_occurrence(occurrence: Array) -> float:
-    """Share of all neighbour slots taken by hubs, the objects with N_k of at least twice the mean."""
+# #{i : N_k(i) ≥ t}, with t of `chance.hub_threshold`
+def n_hubs(occurrence: Array, threshold: int) -> int:
+    """Number of hubs: objects that are in so many answers as chance hardly ever gives to any object."""
+    return int(namespace(occurrence).sum(lift(occurrence >= threshold)))
+
+
+# Σ_{i : N_k(i) ≥ t} N_k(i) / Σ_i N_k(i)
+def hub_occurrence(occurrence: Array, threshold: int) -> float:
+    """Share of all neighbour slots taken by hubs."""
     xp = namespace(occurrence)
-    hubs = lift(occurrence) >= 2 * float(xp.sum(occurrence)) / occurrence.shape[0]
-    return _share(xp.where(hubs, occurrence, 0), occurrence)
+    return _share(xp.where(occurrence >= threshold, occurrence, 0), occurrence)
 
 
 # Σ_{i among the ⌈n / 100⌉ objects of the largest N_k} N_k(i) / Σ_i N_k(i)
@@ -95,8 +101,9 @@ def _centre(occurrence: Array) -> tuple[Any, Array]:
     return xp, values - xp.mean(values)
 
 
-COUNT_MEASURES = (skewness, antihub_share, largest_occurrence, robin_hood, hub_occurrence, busiest_share)
-MEASURES = (*COUNT_MEASURES, bad_share)
+COUNT_MEASURES = (skewness, antihub_share, largest_occurrence, robin_hood, busiest_share)
+HUB_MEASURES = (n_hubs, hub_occurrence)
+MEASURES = (*COUNT_MEASURES, *HUB_MEASURES, bad_share)
 
 
 @dataclass(frozen=True)
@@ -110,8 +117,9 @@ class Hubness:
     antihub_share: float
     largest_occurrence: int
     robin_hood: float
-    hub_occurrence: float
     busiest_share: float
+    n_hubs: int
+    hub_occurrence: float
     bad_share: float | None  # None without labels
     occurrence: Array = field(repr=False, compare=False)  # N_k of each object
     bad_occurrence: Array | None = field(repr=False, compare=False)
@@ -132,7 +140,12 @@ class Hubness:
 
 @dispatched
 def measure_hubness(
-    neighbors: Array, n_objects: int, *, object_labels: Any = None, query_labels: Any = None
+    neighbors: Array,
+    n_objects: int,
+    *,
+    object_labels: Any = None,
+    query_labels: Any = None,
+    are_queries: bool = False,
 ) -> Hubness:
     """Compute every measure of hubness at once.
 
@@ -143,6 +156,9 @@ def measure_hubness(
         Number of objects that were searched, including those that are nobody's neighbour.
     object_labels, query_labels : sequences of labels, optional
         With both, "bad" occurrences are counted too.
+    are_queries : bool
+        Whether the objects themselves were the queries, each without itself: by chance, an object then has
+        one query less, and a query one object less.
 
     Returns
     -------
@@ -153,8 +169,8 @@ def measure_hubness(
     --------
     >>> import numpy as np
     >>> report = measure_hubness(np.array([[0], [0], [0], [2]]), n_objects=4)
-    >>> report.largest_occurrence, report.antihub_share, report.hub_occurrence
-    (3, 0.5, 0.75)
+    >>> report.largest_occurrence, report.antihub_share
+    (3, 0.5)
     """
     neighbors = check_neighbors(neighbors, n_objects)
     bad = None
@@ -168,16 +184,21 @@ def measure_hubness(
             )
         bad = bad_k_occurrence(neighbors, object_labels, query_labels)
     n_queries, k = map(int, neighbors.shape)
-    return measure_occurrence(k_occurrence(neighbors, n_objects), bad, k, n_queries)
+    return measure_occurrence(k_occurrence(neighbors, n_objects), bad, k, n_queries, are_queries)
 
 
-def measure_occurrence(occurrence: Array, bad: Array | None, k: int, n_queries: int) -> Hubness:
+def measure_occurrence(
+    occurrence: Array, bad: Array | None, k: int, n_queries: int, are_queries: bool = False
+) -> Hubness:
     """Compute every measure from N_k, and from the bad N_k where they are known."""
+    n = int(occurrence.shape[0])
+    threshold = hub_threshold(n_queries - are_queries, n - are_queries, k) if n_queries > are_queries else 1
     measured: dict[str, Any] = {measure.__name__: measure(occurrence) for measure in COUNT_MEASURES}
+    measured |= {measure.__name__: measure(occurrence, threshold) for measure in HUB_MEASURES}
     return Hubness(
         k=k,
         n_queries=n_queries,
-        n_objects=int(occurrence.shape[0]),
+        n_objects=n,
         **measured,
         bad_share=None if bad is None else bad_share(bad, occurrence),
         occurrence=occurrence,

@@ -4,7 +4,7 @@
 one number per query, so that two searches are compared query by query.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -48,3 +48,16 @@ def recall(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
 
 
 MEASURES = {"nDCG": ndcg, "MRR": reciprocal_rank, "hit rate": hit, "recall": recall}
+
+
+def rejected_among(indices: np.ndarray, rejected: Sequence[Collection[int]] | None) -> np.ndarray:
+    """Return whether returned items were judged not to be relevant; shape (n_queries, k)."""
+    known = [()] * len(indices) if rejected is None else rejected
+    judged = [[int(i) in items for i in row] for row, items in zip(indices, known, strict=True)]
+    return np.array(judged, dtype=bool).reshape(indices.shape)
+
+
+def in_the_way(gains: np.ndarray, relevant: Relevant) -> np.ndarray:
+    """Return whether returned items are not relevant, while a relevant one that has room is not returned."""
+    found, wanted = (gains > 0).sum(axis=1), np.array([len(worth) for worth in relevant])
+    return np.asarray((gains <= 0) & (found < np.minimum(wanted, gains.shape[1]))[:, None])

@@ -5,6 +5,7 @@ searching take long. So each function of this room that takes a store begins wit
 """
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -139,6 +140,11 @@ class Shape(NamedTuple):
 
     n: int
     width: int
+
+
+def last_part(name: str) -> str:
+    """Return the last part of the name of a store: a file without its folders, a table without its server."""
+    return re.split(r"[/\\#]", name.rstrip("/"))[-1] or name
 
 
 def opened_queries(queries: Any) -> Any:

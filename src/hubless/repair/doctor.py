@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.inputs import distinct
+from ..chance import Chance
 from ..hubness import Hubness, measure_hubness
+from ..hubs_in_words import asked_words, hub_table
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
 from ..stores.store import Batch, Facts, Store, StoreError
 from ..support.text import printable_lines
 from .advice import PLANTED, advise
-from .before_reading import check_asked, check_filled, check_fits, opened_queries, text_column
+from .before_reading import check_asked, check_filled, check_fits, last_part, opened_queries, text_column
 from .index_items import Source, as_store, read_queries, read_rows
 from .named_hubs import LISTED, column_of_queries, hub_lines, name_hubs, with_texts
 from .planted import JudgedHubs, find_hubs, judge_hubs
@@ -32,7 +34,8 @@ class Diagnosis:
     duplicates: int  # rows that equal an earlier one
     hubness: Hubness | None
     chance: dict[str, Any] | None  # what chance gives for the measures, and the N_k that makes a hub
-    measured: str  # on what
+    measured: str  # on what items
+    asked: str  # which queries
     n_hubs: int  # items whose N_k cannot be chance
     n_suspicious: int | None  # of these; None where that was not or cannot be judged
     hubs: list[dict[str, Any]]  # all suspicious ones, and the busiest others
@@ -61,19 +64,12 @@ class Diagnosis:
         if h is None or chance is None:
             return []
         lines = [
-            f"hubs            {self.measured}",
-            f"                N{h.k} skewness {h.skewness:.2f}, by chance {chance['skewness']:.2f} "
-            "(below 1: hardly any hubs; above 3: bad)",
-            f"                {h.antihub_share:.1%} of the items are never returned, by chance "
-            f"{chance['antihub_share']:.1%}",
-            f"                the busiest one is in {h.largest_occurrence:,} of {h.n_queries:,} answers, by "
-            f"chance in {chance['largest_occurrence']:,}",
-            f"                {self.n_hubs:,} items are in {chance['threshold']:,} answers or more; chance "
-            f"puts any item there in at most {chance['false_alarms']:.0%} of such indexes",
+            f"hubs {self.measured}, asked: {self.asked}",
+            *(f"  {line}" for line in hub_table({"now": h}, Chance(**chance))),
         ]
         if self.n_suspicious is not None:
             count = f"{self.n_suspicious:,}" if self.n_suspicious else "none"
-            lines.append(f"                {count} of these look planted")
+            lines.append(f"  {count} of these hubs look planted")
         shown = self.hubs[: 2 * LISTED]
         rest = len(self.hubs) - len(shown)
         return [*lines, *hub_lines(shown), *([f"  and {rest:,} more; --json lists them all"] if rest else [])]
@@ -112,7 +108,8 @@ def diagnose(
     if not len(norms):
         raise StoreError(f"{store.name} has no vector of finite numbers.")
     metric = facts.metric or "l2"
-    found = _look(ids[finite], X[finite], metric, log, k, random_state)
+    whose = f" of {last_part(queries.name)}" if isinstance(queries, Store) else ""
+    found = _look(ids[finite], X[finite], metric, log, whose, k, random_state)
     verdict, advice = advise(store, facts, norms, found.hubness, log is not None)
     suspicious = None if found.judged is None else found.judged.suspicious
     return Diagnosis(
@@ -125,6 +122,7 @@ def diagnose(
         hubness=found.hubness,
         chance=None if found.judged is None else found.judged.chance.as_dict(),
         measured=found.measured,
+        asked=found.asked,
         n_hubs=0 if found.judged is None else len(found.judged.rows),
         n_suspicious=None if suspicious is None else int(suspicious.sum()),
         hubs=with_texts(found.hubs, store, shown),
@@ -165,15 +163,18 @@ class Found(NamedTuple):
 
     hubness: Hubness | None
     judged: JudgedHubs | None
-    measured: str  # on what
+    measured: str  # on what items
+    asked: str  # which queries
     hubs: list[dict[str, Any]]
 
 
-def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int, random_state: int) -> Found:
+def _look(
+    ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, whose: str, k: int, random_state: int
+) -> Found:
     """Count answers over a log, or over the items themselves, and find the hubs."""
     if len(X) < k + 2:
-        return Found(None, None, "", [])
-    measured = f"among all {len(X):,} items"
+        return Found(None, None, "", "", [])
+    measured = f"among {len(X):,} items"
     if log is None:
         if len(X) > SAMPLE:
             rows = np.sort(np.random.default_rng(random_state).choice(len(X), SAMPLE, replace=False))
@@ -181,7 +182,7 @@ def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int
             ids, X = ids[rows], X[rows]
         neighbors = exhaustive(X, X, k + 1, metric)
         neighbors = drop_self(np, neighbors, neighbors, np.arange(len(X)))
-        measured += ", each used as a query"
+        asked = "each of these items, without itself"
         judged = find_hubs(neighbors, len(X), are_queries=True)
     else:
         usable = np.isfinite(log.vectors).all(axis=1)
@@ -190,10 +191,9 @@ def _look(ids: np.ndarray, X: np.ndarray, metric: str, log: Batch | None, k: int
         repeated = len(log.vectors) - len(different)
         log = log if not repeated else log.take(np.isin(np.arange(len(log.vectors)), different))
         neighbors = exhaustive(log.vectors, X, k, metric)
-        left_out = {"repeat another": repeated, "have no vector": missing}
-        again = " and ".join(f"{count:,} that {what}" for what, count in left_out.items() if count)
-        measured += f", by {len(different):,} queries" + (f", without {again}" if again else "")
+        asked = asked_words(len(different), whose, repeated=repeated, missing=missing)
         judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
-        measured += ", too few to tell natural hubs from planted ones" if judged.suspicious is None else ""
+        asked += ", too few to tell natural hubs from planted ones" if judged.suspicious is None else ""
     hubs = name_hubs(judged, ids, neighbors, log)
-    return Found(measure_hubness(neighbors, len(X)), judged, measured, hubs)
+    hubness = measure_hubness(neighbors, len(X), are_queries=log is None)
+    return Found(hubness, judged, measured, asked, hubs)

@@ -11,7 +11,14 @@ import numpy as np
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes, evaluate_relevance
 from ..selection.folds import folds, query_folds
 from ..stores.store import Store, StoreError
-from .before_reading import check_dimension, check_items, check_model, check_queries, check_queries_of
+from .before_reading import (
+    check_dimension,
+    check_items,
+    check_model,
+    check_queries,
+    check_queries_of,
+    last_part,
+)
 from .index_items import (
     IndexItems,
     Model,
@@ -94,13 +101,14 @@ def answer_index(
 
 def answer_queries(model: Repair, items: IndexItems, truth: Truth, known: KnownQueries) -> AnsweredQueries:
     """Evaluate a model on items that were read, with the column of classes where there is one."""
+    whose = f" of {last_part(known.store.name)}"
     if known.labeled is None:
         judgements = match_judgements(known.store, str(truth.pairs), items, judged=known.judged)
         evaluation = evaluate_pairs(model, items, judgements, truth.k or 10)
-        return AnsweredQueries(evaluation, model, items, judgements.ids)
+        return AnsweredQueries(replace(evaluation, whose=whose), model, items, judgements.ids)
     ids, vectors, columns, _ = known.labeled
     (labels,), label = columns.values(), str(truth.labels)
-    evaluation = evaluate_labels(model, items, label, vectors, labels, truth.k)
+    evaluation = replace(evaluate_labels(model, items, label, vectors, labels, truth.k), whose=whose)
     return AnsweredQueries(evaluation, model, items.labeled(label), ids[has_label(labels)].tolist())
 
 
@@ -128,6 +136,7 @@ def evaluate_pairs(model: Repair, items: IndexItems, judgements: Judgements, k: 
         queries,
         judgements.rows(items.places),
         k,
+        rejected=judgements.rejected_rows(items.places),
         parts={"seen": seen, "unseen": ~seen} if seen_items else None,
         metric=items.search_metric,
         notes=[note for note, count in notes.items() if count],
@@ -269,6 +278,7 @@ def try_labels(
     evaluation.notes.append(
         f"{len(held):,} of {n:,} items were held out as queries; the others were learned from and stored."
     )
+    evaluation = replace(evaluation, whose=f", held out of {n:,} items")
     return AnsweredQueries(evaluation, model, stored, queries.ids.tolist())
 
 
@@ -291,4 +301,5 @@ def try_pairs(
     evaluation.notes.append(
         f"{len(held):,} of {n:,} judged queries were held out; the others were learned from."
     )
+    evaluation = replace(evaluation, whose=f", held out of {n:,} judged ones")
     return AnsweredQueries(evaluation, model, items, queries.ids)

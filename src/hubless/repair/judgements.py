@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +27,17 @@ class Judgements(NamedTuple):
     relevant: list[dict[Any, float]]  # of each query, never empty
     ids: list[Any]  # of the queries
     left_out: int = 0  # judgements that were not used: their query or item is unknown or has no vector
+    rejected: Mapping[str, set[str]] = MappingProxyType({})  # by query id, ids of items judged not relevant
 
     def rows(self, places: Mapping[Any, int]) -> list[dict[int, float]]:
         """Return the relevant items of each query by row number."""
         return [{places[item]: score for item, score in scores.items()} for scores in self.relevant]
+
+    def rejected_rows(self, places: Mapping[Any, int]) -> list[set[int]]:
+        """Return the items of each query that were judged not to be relevant, by row number."""
+        known = {str(item): place for item, place in places.items()}
+        items = (self.rejected.get(str(query), ()) for query in self.ids)
+        return [{known[item] for item in rejected if item in known} for rejected in items]
 
     def take(self, rows: Sequence[int] | np.ndarray) -> "Judgements":
         """Return the queries of these rows."""
@@ -51,6 +59,15 @@ def read_judgements(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]
     if not relevant:
         raise StoreError(f"{path} has no judgement above 0: there is no pair to learn from.")
     return relevant
+
+
+def read_rejected(path: str | os.PathLike[str]) -> dict[str, set[str]]:
+    """Return for each query id the ids of items that were judged with 0 or less: not relevant."""
+    rejected: dict[str, set[str]] = {}
+    for query, item, text in _read_columns(Path(os.path.expanduser(path))):
+        if _number(text, path) <= 0:
+            rejected.setdefault(str(query), set()).add(str(item))
+    return rejected
 
 
 def _number(text: Any, path: Any) -> float:
@@ -114,4 +131,4 @@ def match_judgements(
             "--items)."
         )
     left_out = sum(map(len, judged.values())) - sum(map(len, relevant))
-    return Judgements(np.stack(vectors), relevant, ids, left_out)
+    return Judgements(np.stack(vectors), relevant, ids, left_out, read_rejected(path))

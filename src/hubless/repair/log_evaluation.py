@@ -1,6 +1,5 @@
 """What a model changes for queries whose answers are not known: hubs beside chance, and whom they capture."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from ..chance import Chance, measure_chance
 from ..hubness import Hubness, measure_hubness
+from ..hubs_in_words import hub_table
 from ..neighbors.knn import exhaustive
 from ..stores.store import Store, StoreError
 from ..support.text import printable_lines
@@ -41,13 +41,10 @@ class LogEvaluation:
         return {**vars(self), "hubness": {"before": before, "after": after}, "chance": self.chance.as_dict()}
 
     def __str__(self) -> str:
-        before, parts = self.hubness[0], (*self.hubness, self.chance)
+        before, after = self.hubness
         lines = [
             f"{before.n_queries:,} queries among {before.n_objects:,} items, {before.k} answers each",
-            f"{'':<34}{'before':>9}{'after':>9}{'chance':>9}",
-            _row("N_k skewness", [part.skewness for part in parts], ".2f"),
-            _row("answers with the busiest item", [part.largest_occurrence for part in parts], ","),
-            _row("never returned", [part.antihub_share for part in parts], ".1%"),
+            *hub_table({"before": before, "after": after}, self.chance),
             NO_CHANGE if self.same_answers == 1 else f"{1 - self.same_answers:.1%} {CHANGED}",
         ]
         if self.changed:
@@ -56,10 +53,6 @@ class LogEvaluation:
             shown = f"{item['id']}  {item.get('text') or ''}"[:WIDTH].rstrip()
             lines.append(f"  {item['before']:>7,} → {item['after']:<7,} {shown}")
         return printable_lines([*lines, *(f"note: {note}" for note in self.notes)])
-
-
-def _row(title: str, values: Sequence[float], form: str) -> str:
-    return f"{title:<34}" + "".join(f"{value:>9{form}}" for value in values)
 
 
 def evaluate_log(

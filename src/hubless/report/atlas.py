@@ -95,8 +95,7 @@ def _measure_points(pyarrow: Any, evaluation: Evaluation, drawn: DrawnMap) -> di
 
     for i, state in enumerate(BeforeAfter._fields):
         occurrence = counts.all[i]
-        # A hub, as in `hub_occurrence`: N10 of at least twice the mean
-        is_hub = (occurrence > 0) & (occurrence >= 2 * occurrence.mean())
+        is_hub = occurrence >= evaluation.chance.threshold
         wrong_share = (counts.wrong[i] / np.maximum(occurrence, 1)).astype(np.float32)
         answers = np.where(evaluation.answers.correct[i][drawn.queries], "right", "wrong")
         columns |= {

@@ -78,21 +78,38 @@ STEPS = 2**16 - 1  # of a coordinate of the map
 
 
 class Counts(NamedTuple):
-    """Occurrences of each object among the neighbours of queries, (n,), and the wrong ones of them."""
+    """Occurrences of each object among the neighbours of queries, (n,), and some kinds of them."""
 
     all: BeforeAfter
     wrong: BeforeAfter
+    harm: BeforeAfter  # wrong ones, or of pairs, those in the way of a relevant object
+    unjudged: BeforeAfter  # of pairs, neither relevant nor judged wrong
 
 
 def count_occurrence(evaluation: Evaluation) -> Counts:
-    """Return N_k of each object, and for how many queries it is a wrong answer."""
+    """Return N_k of each object, and for how many queries it is a wrong answer, does harm, is not judged."""
     answers, n = evaluation.answers, len(evaluation.answers.stored.before)
-    wrong = (
-        np.bincount(answers.counted(near)[answers.counted(is_wrong)], minlength=n)
-        for near, is_wrong in zip(answers.neighbors, answers.wrong, strict=True)
-    )
-    occurrence = (hubness.occurrence for hubness in evaluation.hubness)
-    return Counts(BeforeAfter(*occurrence), BeforeAfter(*wrong))
+
+    def count(masks: BeforeAfter) -> BeforeAfter:
+        pairs = zip(answers.neighbors, masks, strict=True)
+        kept = ((answers.counted(near), answers.counted(mask)) for near, mask in pairs)
+        return BeforeAfter(*(np.bincount(near[mask], minlength=n) for near, mask in kept))
+
+    occurrence = BeforeAfter(*(hubness.occurrence for hubness in evaluation.hubness))
+    return Counts(occurrence, *map(count, (answers.wrong, harm(answers), unjudged(answers))))
+
+
+def harm(answers: Answers) -> BeforeAfter:
+    """Return whether neighbours do harm: wrong answers, or of pairs, those in the way of a relevant one."""
+    return answers.wrong if answers.in_the_way is None else answers.in_the_way
+
+
+def unjudged(answers: Answers) -> BeforeAfter:
+    """Return whether neighbours are neither relevant nor judged wrong; false where classes are known."""
+    if answers.relevant is None:
+        return BeforeAfter(*(np.zeros_like(state) for state in answers.wrong))
+    pairs = zip(answers.relevant, answers.wrong, strict=True)
+    return BeforeAfter(*(~relevant & ~wrong for relevant, wrong in pairs))
 
 
 def changed_rows(answers: Answers) -> dict[str, np.ndarray]:
@@ -169,33 +186,43 @@ class PageDetails:
         }
 
     def _hubs(self) -> list[int]:
-        """Return row numbers of the busiest objects before, of those that are returned at all."""
+        """Return row numbers of objects that are returned, those that do the most harm first."""
         occurrence = self.counts.all.before
-        return [row for row in np.argsort(-occurrence, kind="stable")[:CARDS].tolist() if occurrence[row] > 0]
+        rows = np.lexsort((-occurrence, -self.counts.harm.before))[:CARDS]
+        return [row for row in rows.tolist() if occurrence[row] > 0]
 
     def _card(self, row: int) -> dict[str, Any]:
-        """Return a hub: its caption, its counts, and queries that find it, wrong answers first."""
-        near, wrong = self.answers.neighbors.before, self.answers.wrong.before
+        """Return a hub: its caption, its counts, and queries that find it, those that it harms first."""
+        near, harmful = self.answers.neighbors.before, harm(self.answers).before
         queries, ranks = np.nonzero(near == row)
-        order = np.lexsort((queries, ranks, ~wrong[queries, ranks]))[:CARD_QUERIES]
+        order = np.lexsort((queries, ranks, ~harmful[queries, ranks]))[:CARD_QUERIES]
         counts = [int(state[row]) for state in self.counts.all]
-        shares = [
-            int(state[row]) / count if count else None
-            for state, count in zip(self.counts.wrong, counts, strict=True)
-        ]
+        wrong, unjudged = (
+            [int(state[row]) / count if count else None for state, count in zip(kind, counts, strict=True)]
+            for kind in (self.counts.wrong, self.counts.unjudged)
+        )
         return {
             **self._item(row, LONG),
             "place": int(places_of(row, self.drawn.items)),
             "thumbnail": None if self.captions.images is None else thumbnail(self.captions.images[row]),
             "before": counts[0],
             "after": counts[1],
-            "wrong_before": shares[0],
-            "wrong_after": shares[1],
+            "wrong_before": wrong[0],
+            "wrong_after": wrong[1],
+            "unjudged_before": unjudged[0],
+            "unjudged_after": unjudged[1],
+            "harm_before": int(self.counts.harm.before[row]),
+            "harm_after": int(self.counts.harm.after[row]),
             "queries": [
-                {**self._query(int(queries[i]), SHORT), "wrong": bool(wrong[queries[i], ranks[i]])}
+                {**self._query(int(queries[i]), SHORT), **self._mark(0, int(queries[i]), int(ranks[i]))}
                 for i in order
             ],
         }
+
+    def _mark(self, state: int, query: int, rank: int) -> dict[str, bool]:
+        """Return whether a neighbour of a query is a wrong answer, or of pairs, whether it is not judged."""
+        masks = {"wrong": self.answers.wrong, "unjudged": unjudged(self.answers)}
+        return {name: bool(mask[state][query, rank]) for name, mask in masks.items()}
 
     def _changed_query(self, row: int, status: str) -> dict[str, Any]:
         """Return a query that is answered correctly in one state only, with its neighbours in both."""
@@ -208,13 +235,13 @@ class PageDetails:
 
     def _answer(self, row: int, state: int) -> dict[str, Any]:
         """Return the class that a query was given in a state, and its first neighbours."""
-        near, wrong = self.answers.neighbors[state][row], self.answers.wrong[state][row]
-        predicted = self.answers.predicted
+        near, predicted = self.answers.neighbors[state][row], self.answers.predicted
+        shown = NEIGHBORS if predicted is not None else len(near)  # hits may be anywhere among the first
         return {
             "answer": None if predicted is None else short_name(predicted[state][row]),
             "neighbors": [
-                {**self._item(int(item), SHORT), "wrong": bool(is_wrong)}
-                for item, is_wrong in zip(near[:NEIGHBORS], wrong, strict=False)
+                {**self._item(int(item), SHORT), **self._mark(state, row, rank)}
+                for rank, item in enumerate(near[:shown])
             ],
         }
 

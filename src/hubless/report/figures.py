@@ -15,6 +15,7 @@ from .details import class_names, short_name
 
 RANKS = 400  # of the skyline
 SHARES = 100  # of the Lorenz curve
+WEAK = 0.05  # a correlation that is as good as none
 DOTS = 800  # objects in the chart of centrality
 
 
@@ -95,7 +96,20 @@ def _centrality(points: dict[str, np.ndarray], occurrence: BeforeAfter) -> dict[
             "occurrence": counts[dots],
             "correlation": _correlation(distance, counts),
         }
-    return charts | {"shown": len(dots), "of": len(points["before"])}
+    words = _sign_words(*(charts[state]["correlation"] for state in ("before", "after")))
+    return charts | {"shown": len(dots), "of": len(points["before"]), "words": words}
+
+
+def _sign_words(before: float | None, after: float | None) -> str:
+    """Explain a correlation that changes its sign; nothing where it does not."""
+    if before is None or after is None or min(abs(before), abs(after)) < WEAK or before * after > 0:
+        return ""
+    first, then = ("near", "far from") if before < 0 else ("far from", "near")
+    return (
+        f"The correlation changes its sign: before, items {first} the mean are found most often, "
+        f"after, those {then} it. The distance to the mean still says who is found; the "
+        "skewness says whether few items take most answers."
+    )
 
 
 def _spread(occurrence: np.ndarray, limit: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import Evaluation
+from ..evaluation import Answers, Evaluation
 from ..support.text import as_json, printable_lines
 from ..support.version import __version__
 from ..support.writing import new_file
@@ -133,7 +133,13 @@ def _sizes(evaluation: Evaluation, captions: Captions) -> dict[str, Any]:
         "format": 1,
         "title": cut(captions.title, 200) or "hubless",
         "task": "pairs" if answers.labels is None else "labels",
-        "words": {"item": "items", "measure": measure, "answered": evaluation.answered},
+        "words": {
+            "item": "items",
+            "measure": measure,
+            "answered": evaluation.answered,
+            "asked": evaluation.asked,
+            "queries": _query_words(answers),
+        },
         "links": {"items": captions.link, "queries": captions.query_link},
         "counts": {
             "items": n,
@@ -143,9 +149,19 @@ def _sizes(evaluation: Evaluation, captions: Captions) -> dict[str, Any]:
             "k": answers.ks.after,
             "k_before": answers.ks.before,
             "hub_k": answers.neighbors.before.shape[1],
+            "hub_from": evaluation.chance.threshold,
+            "hub_false_alarms": evaluation.chance.false_alarms,
             "metric": answers.metric,
         },
     }
+
+
+def _query_words(answers: Answers) -> str:
+    """Say what becomes of queries."""
+    added = answers.stored.after.shape[1] - answers.stored.before.shape[1]
+    if not added:
+        return "queries are unchanged"
+    return "queries get one more column, which is 0" if added == 1 else f"queries get {added} more columns"
 
 
 def _count_changed(evaluation: Evaluation, shown: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -91,7 +91,12 @@ def distances_and_indices(results: list[Any], queries: Any, k: int, dtype: Any) 
 
 
 def measure_hubness(
-    neighbors: Any, n_objects: int, *, object_labels: Any = None, query_labels: Any = None
+    neighbors: Any,
+    n_objects: int,
+    *,
+    object_labels: Any = None,
+    query_labels: Any = None,
+    are_queries: bool = False,
 ) -> Hubness:
     """`hubless.measure_hubness` of neighbours on Dask; its `occurrence` is a Dask array.
 
@@ -99,6 +104,8 @@ def measure_hubness(
     ----------
     neighbors : Dask array of shape (n_queries, k): the indices of `nearest`
     n_objects : int
+    are_queries : bool
+        Whether the objects themselves were the queries, each without itself.
 
     Notes
     -----
@@ -111,7 +118,8 @@ def measure_hubness(
     for first, last in ranges:
         parts = [delayed(_occurrence)(block, first, last, n_objects) for block in blocks]
         counted.append(join_tree(partial(np.sum, axis=0), parts))
-    hubness: Hubness = compute(delayed(_measures)(counted, neighbors.shape[1], n_rows(neighbors)))
+    of = neighbors.shape[1], n_rows(neighbors), are_queries
+    hubness: Hubness = compute(delayed(_measures)(counted, *of))
     sizes = zip(counted, ranges, strict=True)
     pieces = [array.from_delayed(counts, (last - first,), np.int64) for counts, (first, last) in sizes]
     return replace(hubness, occurrence=array.concatenate(pieces))
@@ -130,6 +138,7 @@ def _occurrence(index: np.ndarray, first: int, last: int, n_objects: int) -> np.
     return np.bincount(here, minlength=last - first)
 
 
-def _measures(occurrences: Sequence[np.ndarray], k: int, n_queries: int) -> Hubness:
+def _measures(occurrences: Sequence[np.ndarray], k: int, n_queries: int, are_queries: bool) -> Hubness:
     """Return every measure of hubness, without N_k of each object, which are many numbers."""
-    return replace(measure_occurrence(np.concatenate(occurrences), None, k, n_queries), occurrence=None)
+    measured = measure_occurrence(np.concatenate(occurrences), None, k, n_queries, are_queries)
+    return replace(measured, occurrence=None)
