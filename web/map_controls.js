@@ -72,7 +72,7 @@ const colourChoice = (model, change) => {
   const options = [
     ["hubs", "hubs"],
     ...(model.hasClasses ? [["class", "class"]] : []),
-    ["wrong", "wrong answers"],
+    ["wrong", `${model.miss} answers`],
   ];
   const choice = element(
     "select",

@@ -55,11 +55,11 @@ const classEntries = (model) => {
 
 const colours = (model, by) => {
   if (by === "class") return classEntries(model);
-  if (by === "wrong") return [band("map-band-wrong", "all answers right", "all wrong")];
+  if (by === "wrong") return [band("map-band-wrong", "all answers right", `all ${model.miss}`)];
   return [band("map-band-hubs", "item", `hub (${model.measure} ≥ ${count(Math.ceil(model.hubFloor))})`)];
 };
 
-const marks = () => [
+const marks = (model) => [
   entry(picture(12, 12, shape("path", { d: "M6 1.5 10.5 6 6 10.5 1.5 6Z", class: "map-query" })), "query"),
   entry(
     picture(
@@ -77,7 +77,7 @@ const marks = () => [
       shape("path", { d: "M1 6H26", class: "map-ray map-ray-wrong", "stroke-dasharray": "5 3" }),
       shape("path", { d: "M26 2.5 33 9.5M33 2.5 26 9.5", class: "map-ray map-ray-wrong" }),
     ),
-    "query that finds the selected item, wrong answer",
+    `query that finds the selected item, ${model.miss} answer`,
   ),
 ];
 
@@ -97,7 +97,7 @@ export const createLegend = (model) => {
         ...sizes(model, radii),
       ),
       element("div", {}, element("span", { class: "map-legend-title" }, "Colour"), ...colours(model, by)),
-      element("div", {}, element("span", { class: "map-legend-title" }, "Marks"), ...marks()),
+      element("div", {}, element("span", { class: "map-legend-title" }, "Marks"), ...marks(model)),
     );
   };
   return { element: legend, show };

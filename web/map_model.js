@@ -51,6 +51,8 @@ export class Model {
     this.pictures = new Map((hubs ?? []).map((hub) => [hub.place, hub.thumbnail]));
     this.queries = queries;
     this.names = classes ? classes.names : [];
+    /** What an answer is that is not right: without classes, it may only be unjudged. */
+    this.miss = items.label ? "wrong" : "unjudged";
     this.hasClasses = Boolean(items.label) && this.names.length > 0;
     this.nearest = counts.hub_k;
     this.measure = `N${counts.hub_k}`;

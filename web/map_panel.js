@@ -19,7 +19,7 @@ export const describe = (model, place) => {
   const { n0, n1 } = model.items;
   return {
     occurrence: `${model.measure} ${change(n0[place], n1[place], count)}`,
-    wrong: `wrong answers ${change(model.wrongShare(place, false), model.wrongShare(place, true), share)}`,
+    wrong: `${model.miss} answers ${change(model.wrongShare(place, false), model.wrongShare(place, true), share)}`,
   };
 };
 
@@ -52,9 +52,9 @@ const queryItem = (model, { query, wrong }) =>
     { class: wrong ? "map-wrong" : "map-right" },
     element(
       "span",
-      { class: "map-mark", title: wrong ? "wrong answer" : "right answer" },
+      { class: "map-mark", title: wrong ? `${model.miss} answer` : "right answer" },
       element("span", { "aria-hidden": "true" }, wrong ? "×" : "✓"),
-      element("span", { class: "map-unseen" }, wrong ? "wrong: " : "right: "),
+      element("span", { class: "map-unseen" }, wrong ? `${model.miss}: ` : "right: "),
     ),
     element("span", { class: "user", dir: "auto" }, cut(model.queryText(query), 160)),
     model.queryLabel(query) === null
@@ -72,7 +72,7 @@ const capturedList = (model, place, captured, after) => {
   const found = model.occurrence(place, after);
   const moment = after ? "after moving" : "before moving";
   if (found === 0) return [element("h4", {}, `No query finds it ${moment}`)];
-  const rest = captured.length > LISTED ? `The first ${LISTED} are listed, wrong answers first.` : null;
+  const rest = captured.length > LISTED ? `The first ${LISTED} are listed, ${model.miss} answers first.` : null;
   return [
     element("h4", {}, `Queries that find it ${moment}`),
     element("p", { class: "map-note" }, drawnWords(found, captured.length), rest ? `. ${rest}` : null),
@@ -123,7 +123,7 @@ const selectedItem = (model, { selected, captured, morph }, clear) => {
       { class: "map-figures" },
       figure(model.measure, count(n0[selected]), count(n1[selected])),
       figure(
-        "Wrong answers",
+        model.miss === "wrong" ? "Wrong answers" : "Unjudged answers",
         share(model.wrongShare(selected, false)),
         share(model.wrongShare(selected, true)),
       ),

@@ -145,7 +145,7 @@ def test_planted_items_are_named_with_the_queries_that_they_capture(run, words, 
         assert {query["text"] for query in hub["captured"]} == {f"ask\r{place}"}
         assert hub["score"] < -4
     said = words("doctor", *source, *asking)
-    assert "12 of these look planted" in said
+    assert "12 of these hubs look planted" in said
     assert "Look at the suspicious items before anything else" in said
     assert "answers q" in said
     assert "items alone" not in said
@@ -157,7 +157,7 @@ def test_a_log_that_repeats_itself_is_counted_once(run, words, attacked, tmp_pat
     np.save(tmp_path / "again.npy", np.repeat(np.load(asking[1]), 2, axis=0))
     once, twice = run("doctor", *source, *asking), run("doctor", *source, "--queries", tmp_path / "again.npy")
     assert twice["hubness"] == once["hubness"]
-    assert "by 300 queries, without 300 that repeat another" in words(
+    assert "300 queries of again.npy, without 300 that repeat another" in words(
         "doctor", *source, "--queries", tmp_path / "again.npy"
     )
 
@@ -166,7 +166,7 @@ def test_items_that_ask_themselves_are_not_called_suspicious(run, words, attacke
     found = run("doctor", *attacked[0])
     assert found["n_suspicious"] is None
     assert all("kind" not in hub for hub in found["hubs"])
-    assert "each used as a query" in words("doctor", *attacked[0])
+    assert "asked: each of these items, without itself" in words("doctor", *attacked[0])
     few = run("doctor", *attacked[0], "--queries", attacked[1][1], "-k", 600)
     assert few["n_hubs"] == 0  # where every item is in nearly every answer, nothing is rare
 
@@ -176,4 +176,4 @@ def test_few_queries_cannot_tell_natural_from_planted(words, run, attacked, tmp_
     asking = ["--queries", tmp_path / "few.npy"]
     assert run("doctor", *attacked[0], *asking)["n_suspicious"] is None
     said = words("doctor", *attacked[0], *asking)
-    assert "by 31 queries, too few to tell natural hubs from planted ones" in said
+    assert "31 queries of few.npy, too few to tell natural hubs from planted ones" in said

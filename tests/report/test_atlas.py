@@ -33,7 +33,7 @@ def evaluation_of(occurrence, near=NEAR):
     queries = rng.normal(size=(M, D))
     ks = BeforeAfter(1, 1)
     answers = Answers(stored, queries, near, wrong, correct, None, LABELS, TRUTH, ks, "l2")
-    hubness = tuple(measure_occurrence(np.array(counts), None, 2, M) for counts in occurrence)
+    hubness = BeforeAfter(*(measure_occurrence(np.array(counts), None, 2, M) for counts in occurrence))
     return Evaluation([], 1, 1, "", hubness, [], answers)
 
 
@@ -81,7 +81,7 @@ def test_rows_are_items_then_queries(write):
     assert table["n10_after"] == [1, 2, 2, 2, 1] + [None] * M
     assert table["wrong_share_before"] == [0.5, pytest.approx(2 / 3), 1, None, None] + [None] * M
     assert table["wrong_share_after"] == [0, 0.5, 0.5, 0.5, 0] + [None] * M
-    assert table["is_hub_before"] == [True, False, False, False, False] + [None] * M  # twice the mean: 3.2
+    assert table["is_hub_before"] == [False] * N + [None] * M  # in 5 × 0.4⁴ of such answers, one is in all 4
     assert table["is_hub_after"] == [False] * N + [None] * M
     assert table["answer_before"] == [None] * N + ["right", "wrong", "right", "wrong"]
     assert table["answer_after"] == [None] * N + ["right", "right", "wrong", "wrong"]
@@ -146,10 +146,10 @@ def test_a_file_is_replaced_as_a_whole(evaluation, captions, tmp_path, monkeypat
 
 
 def test_hubs_of_a_sample_are_those_among_all_items(write, captions):
-    counts = [9, 3, 2, 0, 0]  # twice the mean is 5.6; of the last four alone, 2.5
-    table = write(
-        evaluation_of([counts, counts]), replace(captions, ids=["\udc80"] * N), drawn_map([1, 2, 3, 4])
-    )
+    counts = [5, 3, 2, 0, 0]  # more than the 4 queries: no chance gives that
+    evaluation = evaluation_of([counts, counts])
+    assert write(evaluation)["is_hub_before"] == [True] + [False] * 4 + [None] * M
+    table = write(evaluation, replace(captions, ids=["\udc80"] * N), drawn_map([1, 2, 3, 4]))
     assert table["is_hub_before"] == [False] * 4 + [None] * M
     assert table["id"][:4] == ["?"] * 4
 

@@ -186,11 +186,13 @@ def test_cards_and_changes_of_a_sample_point_to_what_they_name(sample):
 # --- cards of hubs, and queries that changed ----------------------------------------------------------------
 
 
-def test_cards_are_of_the_busiest(case, details):
-    busiest = sorted(range(N), key=lambda i: (-case.counts[0][i], i))[:12]
+def test_cards_are_of_the_items_that_do_the_most_harm(case, details):
+    busiest = sorted(range(N), key=lambda i: (-case.bad[0][i], -case.counts[0][i], i))[:12]
+    assert busiest != sorted(range(N), key=lambda i: (-case.counts[0][i], i))[:12]
     assert [card["id"] for card in details["hubs"]] == [f"i{i}" for i in busiest]
     for row, card in zip(busiest, details["hubs"], strict=True):
         assert (card["before"], card["after"]) == (case.counts[0][row], case.counts[1][row])
+        assert (card["harm_before"], card["harm_after"]) == (case.bad[0][row], case.bad[1][row])
         assert (card["text"], card["label"]) == (f"text of item {row}", case.y[row])
         for state, key in enumerate(("wrong_before", "wrong_after")):
             count, bad = case.counts[state][row], case.bad[state][row]
@@ -242,13 +244,43 @@ def test_of_many_changes_a_sample_is_listed(rng):
     assert report.figures["summary"]["verdict"]["kind"] == "harmful"
 
 
+def check_harm(case, details, relevant, rejected):
+    """Cards count items that are in the way, unjudged and judged wrong, by loops."""
+    kinds = {"harm": [0] * N, "wrong": [0] * N, "unjudged": [0] * N}
+    for near, answers, judged in zip(case.near[0], relevant, rejected, strict=True):
+        room = sum(item in answers for item in near) < len(answers)
+        for item in near:
+            kinds["harm"][item] += room and item not in answers
+            kinds["wrong"][item] += item in judged
+            kinds["unjudged"][item] += item not in answers and item not in judged
+    worst = sorted(range(N), key=lambda i: (-kinds["harm"][i], -case.counts[0][i], i))[:12]
+    assert [card["id"] for card in details["hubs"]] == [f"i{i}" for i in worst]
+    for row, card in zip(worst, details["hubs"], strict=True):
+        assert card["harm_before"] == kinds["harm"][row] > 0
+        for kind in ("wrong", "unjudged"):
+            assert card[f"{kind}_before"] == pytest.approx(kinds[kind][row] / case.counts[0][row])
+    assert sum(kinds["wrong"]) > M / 2
+    for query in details["changed"]:
+        asked = int(query["id"][1:])
+        for state, name in enumerate(STATES):
+            near = query[name]["neighbors"]
+            assert [item["id"] for item in near] == [f"i{i}" for i in case.near[state][asked]]  # all ten
+            marks = [(item["wrong"], item["unjudged"]) for item in near]
+            assert marks == [
+                (i in rejected[asked], i not in relevant[asked] and i not in rejected[asked])
+                for i in case.near[state][asked]
+            ]
+
+
 def test_without_classes_a_wrong_answer_is_one_that_is_not_relevant(case):
     rng = np.random.default_rng(1)
     relevant = [{int(i): 1.0 for i in rng.choice(N, 3, replace=False)} for _ in range(M)]
     relevant[0] = {int(case.near[0][0][2]): 2.0}
     both = BeforeAfter(case.queries, case.queries)
-    evaluation = evaluate_relevance(case.stored, both, relevant, 4)
+    rejected = [{int(case.near[0][q][5])} - {*answers} for q, answers in enumerate(relevant)]
+    evaluation = evaluate_relevance(case.stored, both, relevant, 4, rejected=rejected)
     details = make_report(evaluation, case.shown, ModelDescription("a matrix")).details
+    check_harm(case, details, relevant, rejected)
     assert details["items"]["label"] is None
     for state in (0, 1):
         truth = [

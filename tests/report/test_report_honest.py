@@ -147,7 +147,7 @@ def test_better_neighbors_are_reported_where_accuracy_is_level(rng):
     assert said.kind == "mixed"
     assert said.title == "No measurable gain in accuracy, but precision@10 rises"
     assert "Precision@10 rises measurably, from 0.100 to 0.600" in said.words
-    assert said.advice == "move them only if precision@10 matters to you"
+    assert said.advice == "move the items only if precision@10 matters to you"
 
 
 def test_objects_in_another_order_are_refused():

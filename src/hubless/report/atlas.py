@@ -16,8 +16,9 @@ from ..support.imports import need
 from ..support.outputs import check_output, real_path
 from ..support.text import encodable
 from ..support.writing import new_file
-from .details import Captions, count_occurrence
+from .details import Captions
 from .map_layout import DrawnMap, map_of_all, places_of
+from .marks import count_occurrence
 
 KEY, KIND = b"hubless", b"atlas"  # in the metadata of such a file
 
@@ -96,7 +97,7 @@ def _measure_points(pyarrow: Any, evaluation: Evaluation, drawn: DrawnMap) -> di
     for i, state in enumerate(BeforeAfter._fields):
         occurrence = counts.all[i]
         is_hub = occurrence >= evaluation.chance.threshold
-        wrong_share = (counts.wrong[i] / np.maximum(occurrence, 1)).astype(np.float32)
+        wrong_share = (counts.missed[i] / np.maximum(occurrence, 1)).astype(np.float32)
         answers = np.where(evaluation.answers.correct[i][drawn.queries], "right", "wrong")
         columns |= {
             f"n10_{state}": of_items(occurrence.astype(np.int32)),

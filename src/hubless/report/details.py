@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..evaluation import Answers, BeforeAfter, Evaluation
+from ..evaluation import Answers
 from .explorer import explore, explorer
 from .gallery import gallery
 from .map_layout import CARDS, DrawnMap, MapPoints, places_of
+from .marks import Counts, harm, missed, unjudged
 from .pictures import thumbnail
 
 NAME = 80  # characters of an id, or of the name of a class
@@ -77,41 +78,6 @@ NEIGHBORS = 5  # that are shown of such a query
 STEPS = 2**16 - 1  # of a coordinate of the map
 
 
-class Counts(NamedTuple):
-    """Occurrences of each object among the neighbours of queries, (n,), and some kinds of them."""
-
-    all: BeforeAfter
-    wrong: BeforeAfter
-    harm: BeforeAfter  # wrong ones, or of pairs, those in the way of a relevant object
-    unjudged: BeforeAfter  # of pairs, neither relevant nor judged wrong
-
-
-def count_occurrence(evaluation: Evaluation) -> Counts:
-    """Return N_k of each object, and for how many queries it is a wrong answer, does harm, is not judged."""
-    answers, n = evaluation.answers, len(evaluation.answers.stored.before)
-
-    def count(masks: BeforeAfter) -> BeforeAfter:
-        pairs = zip(answers.neighbors, masks, strict=True)
-        kept = ((answers.counted(near), answers.counted(mask)) for near, mask in pairs)
-        return BeforeAfter(*(np.bincount(near[mask], minlength=n) for near, mask in kept))
-
-    occurrence = BeforeAfter(*(hubness.occurrence for hubness in evaluation.hubness))
-    return Counts(occurrence, *map(count, (answers.wrong, harm(answers), unjudged(answers))))
-
-
-def harm(answers: Answers) -> BeforeAfter:
-    """Return whether neighbours do harm: wrong answers, or of pairs, those in the way of a relevant one."""
-    return answers.wrong if answers.in_the_way is None else answers.in_the_way
-
-
-def unjudged(answers: Answers) -> BeforeAfter:
-    """Return whether neighbours are neither relevant nor judged wrong; false where classes are known."""
-    if answers.relevant is None:
-        return BeforeAfter(*(np.zeros_like(state) for state in answers.wrong))
-    pairs = zip(answers.relevant, answers.wrong, strict=True)
-    return BeforeAfter(*(~relevant & ~wrong for relevant, wrong in pairs))
-
-
 def changed_rows(answers: Answers) -> dict[str, np.ndarray]:
     """Return row numbers of broken queries, right before only, and fixed ones, right after only.
 
@@ -163,13 +129,13 @@ class PageDetails:
         for i in range(2):
             item_columns |= {
                 f"n{i}": self.counts.all[i][items].astype(np.uint32),
-                f"bad{i}": self.counts.wrong[i][items].astype(np.uint32),
+                f"bad{i}": self.counts.missed[i][items].astype(np.uint32),
             }
             near = places_of(answers.neighbors[i][queries], items)
             query_columns |= {
                 f"right{i}": answers.correct[i][queries].astype(np.uint8),
                 f"near{i}": near.reshape(-1).astype(np.int32),
-                f"wrong{i}": (answers.wrong[i][queries] @ bits).astype(np.uint16),
+                f"wrong{i}": (missed(answers)[i][queries] @ bits).astype(np.uint16),
             }
         return {"items": item_columns, "queries": query_columns}
 

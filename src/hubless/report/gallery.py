@@ -7,6 +7,7 @@ import numpy as np
 from ..evaluation import Answers
 from .explorer import Explored
 from .map_layout import DrawnMap
+from .marks import missed
 from .pictures import thumbnail
 
 ROOM = 600_000  # characters of all pictures on a page, beside those of hubs
@@ -38,7 +39,7 @@ def gallery(
 
 def _order(answers: Answers, rows: np.ndarray) -> list[int]:
     """Return places of queries, those with the largest change of right neighbours first."""
-    before, after = (state[rows].sum(axis=1, dtype=np.int64) for state in answers.wrong)
+    before, after = (state[rows].sum(axis=1, dtype=np.int64) for state in missed(answers))
     return [int(i) for i in np.argsort(-np.abs(before - after), kind="stable")]
 
 

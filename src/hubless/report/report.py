@@ -16,9 +16,10 @@ from ..support.text import as_json, printable_lines
 from ..support.version import __version__
 from ..support.writing import new_file
 from .atlas import write_atlas
-from .details import Captions, PageDetails, changed_rows, class_names, count_occurrence, cut, cut_texts
+from .details import Captions, PageDetails, changed_rows, class_names, cut, cut_texts
 from .figures import classes, lorenz, skyline, why
 from .map_layout import Drawing, DrawnMap, draw_map
+from .marks import count_occurrence
 from .page import check_page, notebook_html, render
 from .share_card import share_card
 from .summary import summary

@@ -64,23 +64,23 @@ def _class_words(evaluation: Evaluation, first: Change) -> str:
     before, after = percent(first.before), percent(first.after)
     judgement = judge(evaluation, first)
     if judgement == "better":
-        return f"After moving the items, {after} of the queries get the right class instead of {before}"
+        return f"After the move, {after} of the queries get the right class instead of {before}"
     if judgement == "worse":
-        return f"After moving the items, only {after} of the queries get the right class instead of {before}"
+        return f"After the move, only {after} of the queries get the right class instead of {before}"
     return (
-        "Moving the items does not measurably change how many queries get the right class, "
+        "Moving does not measurably change how many queries get the right class, "
         f"{before} before and {after} after"
     )
 
 
 def _rank_words(evaluation: Evaluation, first: Change) -> str:
-    whose = {"all": "", "seen": " from training pairs", "unseen": " from no training pair"}[first.part]
+    whose = {"all": "", "seen": " of training pairs", "unseen": " of no training pair"}[first.part]
     measured = f"{first.measure} {first.before:.3f} before and {first.after:.3f} after"
     judgement = judge(evaluation, first)
     if judgement in ("better", "worse"):
         where = "higher" if judgement == "better" else "lower"
-        return f"After moving the items, relevant ones{whose} rank {where}, {measured}"
-    return f"Moving the items does not measurably change how high relevant ones{whose} rank, {measured}"
+        return f"After the move, relevant items{whose} rank {where}, {measured}"
+    return f"Moving does not measurably change how high relevant items{whose} rank, {measured}"
 
 
 def _sure(first: Change) -> str:

@@ -13,8 +13,8 @@ FEW = 20  # with fewer queries, an interval of nDCG says little
 UNIT_FIRST = "Normalise all vectors to length 1 first, or search by L2, and measure again."
 METRICS = {"l2": "L2", "cosine": "cosine", "ip": "inner product"}
 NOT_ADVISED = "The figures give no reason to move: leave the items as they are."
-ONLY_SEEN = "move them only if your queries ask for items that the model has seen in training pairs"
-MOVE, STAY = "move them", "leave them as they are"
+ONLY_SEEN = "move the items only if your queries ask for items that the model has seen in training pairs"
+MOVE, STAY = "move the items", "leave the items as they are"
 OF_PART = {"all": "", "seen": " of seen items", "unseen": " of unseen items"}
 
 Judgement = Literal["better", "worse", "same", "unknown"]
@@ -27,7 +27,7 @@ class PageVerdict:
     kind: str  # "move", "no gain", "harmful", or "mixed": a gain here, and none or a loss there
     title: str
     words: str
-    advice: str  # what to do with the items, as a part of a sentence: "move them"
+    advice: str  # what to do with the items, as a part of a sentence: "move the items"
 
     def as_dict(self) -> dict[str, str]:
         """Return it as plain data."""
@@ -119,7 +119,9 @@ def verdict(evaluation: Evaluation) -> PageVerdict:
     if falls:
         gains = [first] if judgement == "better" else rises
         title = f"{_names(gains)} {_verb(gains, 'rise')}, but {_names(falls)} {_verb(falls, 'fall')}"
-        return PageVerdict("mixed", capital(title), words, f"move them only if {_names(gains)} matters more")
+        return PageVerdict(
+            "mixed", capital(title), words, f"move the items only if {_names(gains)} matters more"
+        )
     if judgement == "better":
         return _gain(first, words)
     return _no_clear_change(evaluation, judgement, rises, words)
@@ -142,7 +144,7 @@ def _no_clear_change(
         return PageVerdict("mixed", f"Better for seen items, {rest} for others", words, ONLY_SEEN)
     if rises:
         title = f"No measurable gain in {first.measure}, but {_names(rises)} {_verb(rises, 'rise')}"
-        return PageVerdict("mixed", title, words, f"move them only if {_names(rises)} matters to you")
+        return PageVerdict("mixed", title, words, f"move the items only if {_names(rises)} matters to you")
     title = "Too few queries to tell" if judgement == "unknown" else "No measurable gain"
     return PageVerdict("no gain", title, words, STAY)
 
