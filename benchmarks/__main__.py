@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     _add_standings(verbs)
     _add_fold(verbs)
     _add_mutations(verbs)
+    _add_pages(verbs)
     fuzz_verb.add(verbs)
     log_verbs.add(verbs)
     reliability_verbs.add(verbs)
@@ -197,6 +198,20 @@ def _add_mutations(verbs: Any) -> None:
     verb.set_defaults(run=_mutations)
 
 
+def _add_pages(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "pages",
+        help="make pages of News, banking77, SciFact and Flickr8k, with their pictures to share",
+        description="Make the pages of `hubless report` on News, banking77, SciFact and Flickr8k, and a "
+        "picture of each to share. The data are read from HUBLESS_DATA.",
+        epilog="example: python -m benchmarks pages news banking77 --out pages",
+    )
+    verb.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    verb.add_argument("--quick", action="store_true", help="tiny made data, to see that it runs")
+    verb.add_argument("--out", type=Path, default=Path("pages"), help="folder to write to (default: pages)")
+    verb.set_defaults(run=_pages)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb: 0 when it did its job, 1 when it could not."""
     options = parser().parse_args(arguments)
@@ -258,6 +273,11 @@ def _mutations(options: argparse.Namespace) -> None:
     rows = write("mutations", mutations.measure(how), how, peers=mutations.PEERS)["cases"]["core"]["rows"]
     for row in rows:
         print(f"{row['what']}: {'noticed by ' + row['noticed by'] if row['noticed by'] else 'NOT NOTICED'}")
+
+
+def _pages(options: argparse.Namespace) -> None:
+    pages = _module("pages")
+    print(*pages.write(options.names or [*pages.PAGES], options.out, options.quick), sep="\n")
 
 
 def _make_page(options: argparse.Namespace) -> None:

@@ -85,6 +85,10 @@ def tiny_scifact(folder: Path) -> None:
         rows = [(f"q{first + i}", f"d{answer}", 1) for i, answer in enumerate(relevant)]
         with (folder / f"qrels_{part}.tsv").open("w", newline="") as file:
             csv.writer(file, delimiter="\t").writerows([("query-id", "corpus-id", "score"), *rows])
+    titles = "".join(f"d{i},document {i}\n" for i in range(len(documents)))
+    (folder / "corpus.csv").write_text(f"doc_id,title\n{titles}")
+    claims = "".join(f"q{i},claim {i}\n" for i in range(len(train)))
+    (folder / "claims_train.csv").write_text(f"id,claim\n{claims}")
 
 
 def tiny_banking77(folder: Path) -> None:
@@ -100,4 +104,17 @@ def tiny_banking77(folder: Path) -> None:
             csv.writer(file).writerows([("text", LABEL), *rows])
 
 
-TINY = {"scifact": tiny_scifact, "banking77": tiny_banking77}
+def tiny_flickr8k(folder: Path) -> None:
+    """Write 90 images in 12 dimensions, 60 of them to learn from, with two captions each in 8."""
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((90, 12))
+    captions = np.repeat(images[:, :8], 2, axis=0) + 0.5 * rng.standard_normal((180, 8))
+    np.save(folder / "images_effnetlite0_1280.npy", images.astype(np.float16))
+    np.save(folder / "captions_minilm_384.npy", unit(captions).astype(np.float16))
+    parts = "".join(f"{i}.jpg,{'train' if i < 60 else 'test'}\n" for i in range(90))
+    (folder / "images.csv").write_text(f"image,part\n{parts}")
+    texts = "".join(f"{i // 2}.jpg,caption {i}\n" for i in range(180))
+    (folder / "captions.csv").write_text(f"image,caption\n{texts}")
+
+
+TINY = {"scifact": tiny_scifact, "banking77": tiny_banking77, "flickr8k": tiny_flickr8k}
