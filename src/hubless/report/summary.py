@@ -49,7 +49,8 @@ def _sentence(evaluation: Evaluation, said: PageVerdict) -> str:
     if is_unmoved(evaluation.answers):
         return "The items were not moved, so queries find the same before and after."
     first = deciding(evaluation)
-    others = [f", but {name(change)} falls{_span(change)}" for change in beside(evaluation, "worse")]
+    joint = "and" if judge(evaluation, first) == "worse" else "but"
+    others = [f", {joint} {name(change)} falls{_span(change)}" for change in beside(evaluation, "worse")]
     if judge(evaluation, first) != "better":
         others += [f", while {name(change)} rises{_span(change)}" for change in beside(evaluation, "better")]
     head = _class_words(evaluation, first) if first.measure == "accuracy" else _rank_words(evaluation, first)
