@@ -57,7 +57,7 @@ const check = (name, text, forbidden) => {
 const script = await bundle({ entryPoints: ["main.js"], format: "iife", banner: { js: NOTICE } });
 const styles = await bundle({
   stdin: {
-    contents: "@import './style.css'; @import './sections.css'; @import './map.css'; @import './explorer.css';",
+    contents: "@import './style.css'; @import './sections.css'; @import './map.css'; @import './explorer.css'; @import './families.css';",
     resolveDir: here,
     loader: "css",
   },

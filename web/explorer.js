@@ -19,7 +19,7 @@ const STATUS = {
 };
 const MARKS = {
   labels: { right: "same class", wrong: "another class" },
-  pairs: { right: "relevant", wrong: "not judged relevant" },
+  pairs: { right: "relevant", unjudged: "not judged relevant" },
 };
 
 /** The section: a search on the left, the query with its neighbours on the right. */
@@ -54,11 +54,11 @@ export const renderExplorer = (section, figures, details, page) => {
 const notHere = (id) =>
   element("p", { class: "note" }, "The neighbours of the query ", userWord(id, 80), " are not on this page.");
 
-const sizes = (model, { counts, words }) => {
+const sizes = (model, { counts, words, task }) => {
   const some = model.places.length < counts.queries ? `${count(model.places.length)} of the ` : "";
   return (
     `${some}${plural(counts.queries, "query", "queries")} can be looked up; those whose neighbours change the ` +
-    `most come first. A query is right if ${words.answered} is right.`
+    `most come first. A query is right if ${task === "pairs" ? `it has ${words.answered}` : `${words.answered} is its own`}.`
   );
 };
 
@@ -144,7 +144,7 @@ const explored = (model, place, words, page) => {
   const status = model.status(place);
   const [before, after] = [0, 1].map((state) => model.neighbours(place, state).map((item) => onPage(item, page)));
   const picture = page.pictures.query(place);
-  const rights = (list) => list.filter(({ right }) => right).length;
+  const rights = (list) => list.filter(({ mark }) => mark === "right").length;
   return [
     element("h3", { class: "explored-query" }, userText(text ?? id, 300)),
     isThumbnail(picture) ? pictureOf(picture, "Picture of the query") : "",

@@ -9,11 +9,12 @@ const bits = (number) => {
 };
 
 export class Lookup {
-  constructor({ counts, classes }, { items, queries, explorer }) {
+  constructor({ counts, classes, task }, { items, queries, explorer }) {
     this.items = items;
     this.others = explorer.items; // items that are not on the map
     this.queries = queries;
     this.k = counts.hub_k;
+    this.other = task === "pairs" ? "unjudged" : "wrong"; // what is not known to be relevant may be
     this.names = classes?.names ?? [];
     this.places = Array.from(explorer.places ?? queries.id.keys());
     this.rows = new Map(this.places.map((place, row) => [place, row]));
@@ -51,8 +52,8 @@ export class Lookup {
     return Array.from(this.near[state].subarray(start, start + this.k), (item, rank) => {
       const drawn = item < this.items.id.length;
       const found = drawn ? this.#caption(this.items, item) : this.#caption(this.others, item - this.items.id.length);
-      const right = ((this.wrong[state][place] >> rank) & 1) === 0;
-      return { key: item, place: drawn ? item : -1, right, ...found };
+      const mark = ((this.wrong[state][place] >> rank) & 1) === 0 ? "right" : this.other;
+      return { key: item, place: drawn ? item : -1, mark, ...found };
     });
   }
 

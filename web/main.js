@@ -8,6 +8,7 @@ import { readDetails, readFigures } from "./data.js";
 import { element, folded } from "./dom.js";
 import { renderExplorer } from "./explorer.js";
 import { renderClasses } from "./heatmap.js";
+import { renderFamilies } from "./families.js";
 import { renderMap } from "./map_section.js";
 import { followAddress, navigation } from "./navigation.js";
 import { readPictures } from "./pictures.js";
@@ -43,7 +44,10 @@ const SECTIONS = [
     id: "hubs",
     short: "Hubs",
     title: "The hubs that do the most harm",
-    render: renderCards,
+    render: (...given) => {
+      renderCards(...given);
+      renderFamilies(...given);
+    },
     packed: true,
     lead: (n) =>
       "Items by how often they are a wrong answer before moving, or take the place of a relevant item; " +

@@ -5,17 +5,18 @@ import { cut, element, pictureOf } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const OUTSIDE = { target: "_blank", rel: "noopener noreferrer" };
+const MARKS = { right: "✓", wrong: "×", unjudged: "·" };
 const FIRST = 5; // that a phone shows before one asks for all
 
 /**
- * @typedef {{key: number|string, id: string, text: ?string, label: ?string, right: ?boolean, picture: ?string,
- *   link: ?string, show: ?Function}} Neighbour `right` is null where nobody knows; `link` is the address of the
+ * @typedef {{key: number|string, id: string, text: ?string, label: ?string, mark: ?string, picture: ?string,
+ *   link: ?string, show: ?Function}} Neighbour `mark` is a key of MARKS, or null where nobody knows; `link` is the address of the
  *   user's own row, `show` shows the item on the map
  */
 
 /**
  * @param {{before: Neighbour[], after: Neighbour[]}} lists nearest first
- * @param {{right: string, wrong: string}} words
+ * @param {Object<string, string>} words of the marks
  */
 export const rankColumns = ({ before, after }, words) => {
   const places = [before, after].map((list) => new Map(list.map(({ key }, place) => [key, place])));
@@ -54,17 +55,17 @@ const arriving = (before, place) => {
 };
 
 const row = (item, [kind, sign, moved], words) => {
-  const judged = item.right === null ? "unknown" : item.right ? "right" : "wrong";
+  const { mark } = item;
   return element(
     "li",
-    { class: `rank is-${judged}` },
-    judged === "unknown"
+    { class: `rank is-${mark}` },
+    mark === null
       ? null
       : element(
           "span",
-          { class: "rank-mark", title: words[judged] },
-          element("span", { "aria-hidden": "true" }, judged === "right" ? "✓" : "×"),
-          element("span", { class: "visually-hidden" }, `${words[judged]}: `),
+          { class: "rank-mark", title: words[mark] },
+          element("span", { "aria-hidden": "true" }, MARKS[mark]),
+          element("span", { class: "visually-hidden" }, `${words[mark]}: `),
         ),
     isThumbnail(item.picture) ? pictureOf(item.picture, `Picture of ${cut(item.id, 60)}`) : null,
     element(
@@ -93,12 +94,12 @@ const lines = (before, after, k) => {
   const drawing = document.createElementNS(SVG, "svg");
   const attributes = { viewBox: `0 0 10 ${k}`, preserveAspectRatio: "none", "aria-hidden": "true" };
   for (const [name, value] of Object.entries(attributes)) drawing.setAttribute(name, value);
-  before.forEach(({ key, right }, from) => {
+  before.forEach(({ key, mark }, from) => {
     const to = after.get(key);
     if (to === undefined) return;
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("d", `M0 ${from + 0.5}C5 ${from + 0.5} 5 ${to + 0.5} 10 ${to + 0.5}`);
-    path.setAttribute("class", right === null ? "is-unknown" : right ? "is-right" : "is-wrong");
+    path.setAttribute("class", `is-${mark}`);
     drawing.append(path);
   });
   const holder = element("div", { class: "rank-lines" });

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..evaluation import Answers
 from .explorer import explore, explorer
+from .families import describe_families
 from .gallery import gallery
 from .map_layout import CARDS, DrawnMap, MapPoints, places_of
 from .marks import Counts, harm, missed, unjudged
@@ -112,6 +113,7 @@ class PageDetails:
             "explorer": explorer(explored, self._describe_items),
             "pictures": gallery(self.answers, self.drawn, explored, *images),
             "hubs": [self._card(row) for row in self._hubs()],
+            "families": self._families(),
             "changed": [
                 self._changed_query(row, status) for status, rows in changed.items() for row in rows.tolist()
             ],
@@ -156,6 +158,15 @@ class PageDetails:
         occurrence = self.counts.all.before
         rows = np.lexsort((-occurrence, -self.counts.harm.before))[:CARDS]
         return [row for row in rows.tolist() if occurrence[row] > 0]
+
+    def _families(self) -> list[dict[str, Any]]:
+        """Return groups of hubs that the same queries find."""
+
+        def describe(row: int) -> dict[str, Any]:
+            return {**self._item(row, SHORT), "place": int(places_of(row, self.drawn.items))}
+
+        near = BeforeAfter(*map(self.answers.counted, self.answers.neighbors))
+        return describe_families(near, self.counts.all, self.captions.texts, describe)
 
     def _card(self, row: int) -> dict[str, Any]:
         """Return a hub: its caption, its counts, and queries that find it, those that it harms first."""

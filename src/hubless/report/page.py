@@ -68,7 +68,7 @@ def _shorten(details: Mapping[str, Any], point: int, card: int, name: int) -> di
         shorter[part] = _shorten_columns(details[part], point, name)
     others = _shorten_columns(details["explorer"]["items"], point, name)
     shorter["explorer"] = {**details["explorer"], "items": others}
-    for part in ("hubs", "changed"):
+    for part in ("hubs", "families", "changed"):
         shorter[part] = _shorten_entry(details[part], card, name)
     return shorter
 
