@@ -77,6 +77,7 @@ OPTIONAL = {
     "langchain_core": ("integrations",),
     "matplotlib": ("plot", "paper.table_figures"),
     "umap": ("report",),
+    "sentence_transformers": ("report",),
 }
 # What exists once: a name that may be imported in one place alone.
 ONCE = {

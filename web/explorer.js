@@ -1,5 +1,6 @@
 // Look up a query: its neighbours before and after, side by side.
 
+import { askForm } from "./ask.js";
 import { goTo, onAddress } from "./address.js";
 import { isThumbnail } from "./data.js";
 import { cut, element, pictureOf, radios, userText, userWord } from "./dom.js";
@@ -42,6 +43,7 @@ export const renderExplorer = (section, figures, details, page) => {
   const list = createList(model, choose);
   section.append(
     element("p", { class: "count" }, sizes(model, figures)),
+    figures.asks ? askForm((item) => onPage(item, page)) : "",
     element("div", { class: "explorer" }, list.element, shown),
   );
   onAddress(({ query }) => {
@@ -162,7 +164,7 @@ const explored = (model, place, words, page) => {
 
 const onPage = (item, page) => ({
   ...item,
-  picture: page.pictures.item(item.key),
+  picture: item.picture ?? page.pictures.item(item.key),
   link: rowAddress(page.links.items, item.id),
   show: item.place >= 0 && page.map ? () => page.map.select(item.place) : null,
 });

@@ -9,8 +9,8 @@ const MARKS = { right: "✓", wrong: "×", unjudged: "·" };
 const FIRST = 5; // that a phone shows before one asks for all
 
 /**
- * @typedef {{key: number|string, id: string, text: ?string, label: ?string, mark: ?string, picture: ?string,
- *   link: ?string, show: ?Function}} Neighbour `mark` is a key of MARKS, or null where nobody knows; `link` is the address of the
+ * @typedef {{key: number, id: string, text: ?string, label: ?string, mark: ?string, picture: ?string,
+ *   link: ?string, show: ?Function}} Neighbour `mark` is a key of MARKS, or null; `link` is the address of the
  *   user's own row, `show` shows the item on the map
  */
 

@@ -2,11 +2,14 @@
 
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from urllib.parse import quote
 
 import pytest
 
 from hubless import compare
+from hubless.report.ask import answer_texts
+from hubless.report.server import PageServer
 from tests.report.browser import PHONE, each_width, overflow
 from tests.report.pages import (
     HOSTILE,
@@ -152,3 +155,32 @@ def test_links_lead_to_rows_and_nowhere_else(read_page):
     assert links.count() > 12
     kinds = links.evaluate_all("all => all.map(({ rel, target }) => `${rel} ${target}`)")
     assert set(kinds) == {"noopener noreferrer _blank"}
+
+
+def test_a_typed_query_is_answered_where_the_page_is_served(browser):
+    report = labelled_report()
+    answers = answer_texts(report, lambda text: report.evaluation.answers.queries[int(text)])
+    with PageServer() as server:
+        server.show(report.html(asks=True), answers)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        page = browser.browser.new_page()
+        page.goto(server.address)
+        box = page.get_by_label("Type a query")
+        box.fill("7")
+        box.press("Enter")
+        page.locator(".asked .rank").first.wait_for()
+        for state, column in enumerate((1, 3)):
+            rows = page.locator(f".asked .rank-column:nth-of-type({column}) .rank-text").all_inner_texts()
+            assert rows == [text for text, _, _ in expected(7, state, 1 - state)]
+        assert page.locator(".asked .rank-mark").count() == 0
+        box.fill("no number")
+        page.get_by_role("button", name="Search").click()
+        page.locator(".asked [role=alert]", has_text="invalid literal").wait_for()
+        page.close()
+        server.shutdown()
+        thread.join()
+
+
+def test_a_page_that_is_a_file_asks_nothing(read_page):
+    assert read_page(labelled_report).locator("#ask").count() == 0

@@ -1,10 +1,22 @@
 """The verbs that measure what moving changes: evaluate, in figures, and report, as a page."""
 
+import sys
+from argparse import ArgumentTypeError
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..report import LAYOUTS
 from .options import MODEL, TEXT, Verb, VerbOptions, option, positive
+
+PAGE = Path("report.html")
+
+
+def port(text: str) -> int:
+    """Return the number of a port."""
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise ArgumentTypeError(f"must be a port from 1 to 65535; got {text}")
+    return int(text)
 
 
 def add_evaluate(verb: Verb) -> None:
@@ -72,8 +84,12 @@ def add_report(verb: Verb) -> None:
     verb.add_truth(required=False)
     _add_comparison(verb)
     verb.add_seed("what is held out and drawn")
-    page = Path("report.html")
-    option(verb, "-o --out FILE", f"file to write (default: {page})", type=Path, default=page)
+    where = verb.add_mutually_exclusive_group()
+    option(where, "-o --out FILE", f"file to write (default: {PAGE})", type=Path)
+    text = "write nothing, and show the page by a server for this computer alone (default: any free port)"
+    option(where, "--serve PORT", text, nargs="?", type=port, const=0)
+    text = "with --serve: embed what one types, by a command (text on stdin, numbers on stdout) or st:MODEL"
+    option(verb, "--embed COMMAND", text)
     option(verb, "--open", "show the page in the browser")
     _add_drawing(verb)
 
@@ -94,12 +110,38 @@ def _report(options: VerbOptions) -> None:
     import webbrowser
 
     _check_truth(options)
-    report, files = _write_page(options, options.out)
+    if options.serve is not None:
+        _serve(options)
+        return
+    if options.embed is not None:
+        options.usage_error("--embed answers what one types, which needs a server: give --serve too")
+    report, files = _write_page(options, options.out or PAGE)
     summary = report.figures["summary"]
     verdict = f"{summary['verdict']['title']}. {summary['verdict']['words']}"
     options.show({**report.figures, **files}, [summary["sentence"], verdict, *_page_lines(files)])
     if options.open:
         webbrowser.open(Path(files["page"]).resolve().as_uri())
+
+
+def _serve(options: VerbOptions) -> None:
+    """Serve the page until Ctrl-C."""
+    import webbrowser
+
+    from ..report.serve import page_server
+
+    if options.parquet is not None or options.card is not None:
+        options.usage_error("--serve writes nothing: leave out --parquet and --card")
+    report, server = page_server(
+        options.open_source(), embed=options.embed, port=options.serve, **_page_options(options)
+    )
+    with server:
+        lines = [f"The page is at {server.address}", "Only this computer can open it. Ctrl-C ends it."]
+        options.show({**report.figures, "page": server.address}, lines)
+        sys.stdout.flush()
+        if options.open:
+            webbrowser.open(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def _add_comparison(verb: Verb) -> None:
@@ -127,23 +169,30 @@ def _add_drawing(verb: Verb) -> None:
 def _write_page(options: VerbOptions, page: Path) -> Any:
     """Write the page, and the table and the picture where they are wanted; return a WrittenReport."""
     from ..plot import check_card, save_card
-    from ..report.index_report import Named, write_index_report
+    from ..report.index_report import write_index_report
 
     if options.card is not None:
         check_card(options.card)
-    truth = ("labels", "pairs", "query_labels", "k")
-    shown = ("text", "query_text", "image", "query_image", "link", "layout")
-    written = write_index_report(
-        options.open_source(),
-        page,
-        queries=options.open_queries(),
-        named=Named(options.source, options.source_options(), options.queries, options.query_options()),
-        progress=None,
-        **options.given("model", *truth, *shown, "max_points", "parquet", "random_state"),
-    )
+    source = options.open_source()
+    written = write_index_report(source, page, parquet=options.parquet, **_page_options(options))
     if options.card is not None:
         written.files["card"] = str(save_card(written.report, options.card))
     return written
+
+
+def _page_options(options: VerbOptions) -> dict[str, Any]:
+    """Return what is measured and shown."""
+    from ..report.index_report import Named
+
+    truth = ("labels", "pairs", "query_labels", "k")
+    shown = ("text", "query_text", "image", "query_image", "link", "layout", "max_points")
+    names = Named(options.source, options.source_options(), options.queries, options.query_options())
+    return {
+        "queries": options.open_queries(),
+        "named": names,
+        "progress": None,
+        **options.given("model", *truth, *shown, "random_state"),
+    }
 
 
 def _page_lines(files: dict[str, Any]) -> list[str]:

@@ -68,9 +68,9 @@ class Report:
             new.write(page)
         return Path(os.path.expanduser(path))
 
-    def html(self) -> str:
-        """Return the page."""
-        return render(self.figures, self.details)
+    def html(self, *, asks: bool = False) -> str:
+        """Return the page; with `asks`, one that asks its server what a typed query finds."""
+        return render({**self.figures, "asks": True} if asks else self.figures, self.details)
 
     def atlas(self, path: Any) -> str:
         """Write a Parquet file for embedding-atlas and return the command that opens it.
