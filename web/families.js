@@ -9,7 +9,7 @@ export const renderFamilies = (section, figures, details, page) => {
   const families = details.families ?? [];
   section.append(element("h3", {}, "Hub families"));
   if (families.length === 0) {
-    section.append(element("p", {}, "No two hubs are found by the same queries more often than by chance."));
+    section.append(element("p", {}, "No hubs are found by the same queries often enough to be a family."));
     return;
   }
   section.append(
