@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import Answers
+from ..evaluation import Answers, BeforeAfter
 from .explorer import explore, explorer
 from .families import describe_families
 from .gallery import gallery
