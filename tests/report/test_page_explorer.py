@@ -116,8 +116,8 @@ def test_without_classes_marks_say_what_was_judged(read_page):
     answers = pairs_report().evaluation.answers
     shown = page.locator("#explorer .explored-facts .user").first.inner_text()
     marks = [mark for _, mark, _ in ranks(page, 1)]
-    wrong = answers.wrong.before[int(shown)]
-    assert marks == ["not judged relevant: " if is_wrong else "relevant: " for is_wrong in wrong]
+    relevant = answers.relevant.before[int(shown)]
+    assert marks == ["relevant: " if is_relevant else "not judged relevant: " for is_relevant in relevant]
     assert "75 of the 200 queries can be looked up" in page.locator("#explorer").inner_text()
 
 
