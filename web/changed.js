@@ -5,7 +5,7 @@ import { cut, element, pictureOf, radios, userText, userWord } from "./dom.js";
 import { Lookup } from "./explorer_model.js";
 import { count, plural } from "./format.js";
 
-const FIRST = 5;
+const FIRST = 3;
 const STEP = 20; // that a click adds
 const WORDS = {
   broken: ["×", "broken: right before, wrong after"],

@@ -5,7 +5,7 @@ import { count, duration, inForm, percent } from "./format.js";
 
 const FIRST = 6;
 const WIDE = 660; // px: names left of the dots, reasons right of them; below, names above the dots
-const LETTER = 6.6; // px, about, of a letter in a name
+const LETTER = 7; // px, about, of a letter in a name
 
 /** All movers that were tried, the chosen one first, then by score, with standard errors. */
 export const moverChart = (section, movers, form) => {
@@ -75,8 +75,8 @@ const sides = (movers, wide) => {
   const reasons = movers.some((mover) => mover.why_not);
   const bold = (mover) => (mover.chosen ? 5 : 0); // wider letters
   const longest = Math.max(...movers.map((mover) => mover.name.length + tailOf(mover).length + bold(mover)));
-  const left = Math.min(reasons ? 290 : 460, 24 + Math.ceil(longest * LETTER));
-  return { left, right: reasons ? 250 : 20, letters: Math.floor((left - 24) / LETTER) };
+  const left = Math.min(reasons ? 380 : 480, 24 + Math.ceil(longest * LETTER));
+  return { left, right: reasons ? 235 : 20, letters: Math.floor((left - 24) / LETTER) };
 };
 
 const drawMovers = (movers, form, width) => {

@@ -69,9 +69,13 @@ def test_report_from_labels(run, words, shop, tmp_path):
     assert {key: printed[key] for key in inside} == inside
     assert inside["counts"]["items"] + inside["counts"]["queries"] == N
     assert inside["counts"]["queries"] == pytest.approx(N / 4, abs=1)
-    assert inside["title"] == "index.faiss"
+    assert (
+        inside["title"]
+        == f"Hubs among {inside['counts']['items']} items in {inside['counts']['classes']} classes"
+    )
     assert [note for note in inside["summary"]["notes"] if f"of {N} items were held out" in note]
-    said = words("report", *shop.labels, "-o", page)
+    said = words("report", *shop.labels, "--title", "Our shop", "-o", page)
+    assert figures_of(page)["title"] == "Our shop"
     assert inside["summary"]["sentence"] in said
     assert inside["summary"]["verdict"]["title"] in said
     assert str(page) in said

@@ -154,6 +154,7 @@ def _add_comparison(verb: Verb) -> None:
 
 def _add_drawing(verb: Verb) -> None:
     """Add the options that say how a page is drawn, and what it shows."""
+    option(verb, "--title TEXT", "title of the page (default: made of the data)")
     option(verb, "--text COLUMN", TEXT)
     option(verb, "--query-text COLUMN", "column of queries to show (default: as --text)")
     option(verb, "--image COLUMN", "column of items with the paths of their pictures")
@@ -185,7 +186,7 @@ def _page_options(options: VerbOptions) -> dict[str, Any]:
     from ..report.index_report import Named
 
     truth = ("labels", "pairs", "query_labels", "k")
-    shown = ("text", "query_text", "image", "query_image", "link", "layout", "max_points")
+    shown = ("title", "text", "query_text", "image", "query_image", "link", "layout", "max_points")
     names = Named(options.source, options.source_options(), options.queries, options.query_options())
     return {
         "queries": options.open_queries(),

@@ -41,7 +41,7 @@ def compare(
     query_texts: Any = None,
     query_images: Any = None,
     link: str | None = None,
-    title: str = "Stored objects, before and after",
+    title: str | None = None,
     report: Any = None,
     layout: str = "pca",
     max_points: int = 10_000,
@@ -64,7 +64,8 @@ def compare(
     query_ids, query_texts, query_images : sequences of m, optional
     link : str, optional
         Address of an object, with {id} in place of its id; the page links to it.
-    title : str
+    title : str, optional
+        Of the page; by default made of the data.
     report : path, optional
         Where to write the page.
     layout : "pca", "tsne" or "umap"

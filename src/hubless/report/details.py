@@ -29,7 +29,7 @@ class Captions:
     texts: Sequence[Any] | None = None
     query_texts: Sequence[Any] | None = None
     images: Any = None  # (n,): paths, bytes, or an array (n, height, width) or (n, height, width, 3)
-    title: str = "hubless"
+    title: str | None = None  # by default made of the data
     query_images: Any = None  # (m,), as images
     link: str | None = None  # address of an item, with {id}
     query_link: str | None = None

@@ -1,7 +1,6 @@
 """The report of an index: learn or load a model, search with queries before and after, and write the page."""
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -59,6 +58,7 @@ def report_index(
     image: str | None = None,
     query_image: str | None = None,
     link: str | None = None,
+    title: str | None = None,
     layout: str = "pca",
     max_points: int = 10_000,
     named: Named | None = None,
@@ -89,6 +89,8 @@ def report_index(
         Columns to show: texts of items and queries, and paths of their pictures.
     link : str, optional
         Address of an item, with {id} in place of its id; the page links to it.
+    title : str, optional
+        Of the page; by default made of the data.
     layout : "pca", "tsne" or "umap"
         Layout of the map.
     max_points : int
@@ -125,7 +127,7 @@ def report_index(
         None if item_text is None else answered.items.columns[item_text],
         _values_of_queries(query_store or store, answered.query_ids, query_text),
         None if image is None else answered.items.columns[image],
-        _title(store.name),
+        title,
         _values_of_queries(query_store or store, answered.query_ids, query_image),
         link,
         link if query_store is None else None,
@@ -202,11 +204,6 @@ def _values_of_queries(queries: Store, ids: Sequence[Any], column: str | None) -
     batch = queries.fetch([*ids], [column])
     by_id = dict(zip(batch.ids.tolist(), batch.columns[column], strict=True))
     return [by_id.get(value) for value in ids]
-
-
-def _title(name: str) -> str:
-    """Return the last part of a name: a file without its folders, a table without its server."""
-    return re.split(r"[/\\#]", name.rstrip("/"))[-1] or name
 
 
 def _name(typed: str | None, given: Source | None, store: Store) -> str:

@@ -132,7 +132,7 @@ def _sizes(evaluation: Evaluation, captions: Captions) -> dict[str, Any]:
     n, d = answers.stored.before.shape
     return {
         "format": 1,
-        "title": cut(captions.title, 200) or "hubless",
+        "title": cut(captions.title, 200) or _made_title(evaluation),
         "task": "pairs" if answers.labels is None else "labels",
         "words": {
             "item": "items",
@@ -163,6 +163,12 @@ def _query_words(answers: Answers) -> str:
     if not added:
         return "queries are unchanged"
     return "queries get one more column, which is 0" if added == 1 else f"queries get {added} more columns"
+
+
+def _made_title(evaluation: Evaluation) -> str:
+    """Return what the data are, for a page without a title of its own."""
+    answers, items = evaluation.answers, f"Hubs among {len(evaluation.answers.stored.before):,} items"
+    return items if answers.labels is None else f"{items} in {len(class_names(answers)):,} classes"
 
 
 def _count_changed(evaluation: Evaluation, shown: dict[str, np.ndarray]) -> dict[str, Any]:
