@@ -129,9 +129,19 @@ def test_the_moved_copy_has_a_name_beside_the_original(source, moved):
         "qdrant:https://host?api_key=secret#items",
         "postgresql+psycopg://me:secret@host/db#items",
         "host=h password=secret#items",
+        "qdrant-edge:http://me:secret@host",
+        "qdrant-edge:me:secret@host",
+        "http://me:secret@host/v.npy",
+        "me:secret@host/v.npy",
     ],
 )
 def test_an_address_with_a_secret_is_refused_without_it(source):
     with pytest.raises(StoreError) as caught:
         open_store(source)
     assert "secret" not in str(caught.value)
+
+
+def test_a_path_may_look_like_an_address_where_it_exists(tmp_path):
+    path = tmp_path / "me:first@home.npy"
+    np.save(path, np.ones((2, 3), np.float32))
+    assert open_store(path).facts().count == 2

@@ -1,6 +1,7 @@
 """What stores of all kinds check and refuse in the same way; for the authors of stores."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -20,6 +21,20 @@ def check_metric(metric: str | None) -> None:
     """Refuse a metric that is unknown."""
     if metric not in (None, *METRICS):
         raise StoreError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+
+
+def check_path(path: str) -> str:
+    """Return the path of a file or a folder; StoreError for an address, which may contain a password.
+
+    The path is in the name of the store, and names are shown.
+    """
+    is_address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|.*:.*@", path, re.DOTALL)
+    if is_address and not os.path.lexists(os.path.expanduser(path)):
+        raise StoreError(
+            "an address stands where a file or a folder is expected, and it may contain a password. Give a "
+            "path of this machine; databases start with their kind, as in qdrant:http://HOST:PORT#COLLECTION."
+        )
+    return path
 
 
 def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> None:

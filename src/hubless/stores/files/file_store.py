@@ -18,7 +18,7 @@ from ...support.commands import command
 from ...support.outputs import check_output, real_path
 from ...support.writing import private_folder, remove, sync_all, sync_folder
 from .. import file_marks, switch
-from ..checks import as_float, check_columns, check_outside, path_lock, readable
+from ..checks import as_float, check_columns, check_outside, check_path, path_lock, readable
 from ..journal import identity_of, was_interrupted
 from ..kept_copies import remove_unfinished
 from ..store import ROWS, Batch, Columns, Facts, Mark, Store, StoreError
@@ -62,7 +62,7 @@ class FileStore(Store):
 
     @classmethod
     def from_source(cls, source: str, **options: Any) -> Self:
-        return cls(source, **options)
+        return cls(check_path(source), **options)
 
     @abstractmethod
     def _open(self) -> FileRows:

@@ -22,7 +22,7 @@ from ...support.text import short
 from ...support.untrusted_json import SMALL, read_bounded, read_json
 from ...support.writing import new_file, new_folder, remove_parts
 from .. import switch
-from ..checks import check_outside, check_promoted, check_unchanged, path_lock
+from ..checks import check_outside, check_path, check_promoted, check_unchanged, path_lock
 from ..journal import was_interrupted
 from ..kept_copies import moved_copy_of, original_of
 from ..store import Facts, Mark, StoreError
@@ -50,10 +50,11 @@ class QdrantEdge(PointStore):
 
     @classmethod
     def from_source(cls, source: str, *, id: str | None = None, items: Any = None, **options: Any) -> Self:
+        path = check_path(source.removeprefix(KIND))
         for name, value in (("items", items), ("id", id)):
             if value is not None:
                 raise StoreError(f"{source} has its own {name}; leave out --{name}.")
-        return cls(source.removeprefix(KIND), **options)
+        return cls(path, **options)
 
     @property
     def shard(self) -> Any:
