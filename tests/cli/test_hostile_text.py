@@ -6,6 +6,7 @@ columns and classes, ids, texts, facts of a model, marks. What is printed differ
 
 import json
 import shutil
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -219,3 +220,20 @@ def test_a_password_with_spaces_in_the_wrong_place_is_not_shown(capsys, tmp_path
         said = capsys.readouterr().err
         assert "secret" not in said, arguments
         assert "me@host" in said, arguments
+
+
+def test_warnings_are_printable_too(capfd, monkeypatch):
+    """Warnings of libraries quote what they read: column names, classes, addresses."""
+
+    def warn(_):
+        warnings.warn(f"{HOSTILE} postgresql://me:secret@host/db", UserWarning, stacklevel=1)
+        raise ValueError("the end")
+
+    monkeypatch.setattr("hubless.repair.apply.index_status", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert cli.main(["status", "v.npy"]) == 1
+    said = capfd.readouterr().err.split("\n")
+    assert [line.partition(":")[0] for line in said] == ["hubless", "hubless", ""]
+    assert said[0].startswith("hubless: warning: ")
+    assert all(line.isprintable() and "secret" not in line for line in said)

@@ -6,14 +6,13 @@ Nothing here imports NumPy at once, so that help is fast: a verb loads what it n
 import argparse
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 
 from ..integrations import FORMS
 from ..support.imports import lazy_names
 from ..support.system_errors import explain
 from ..support.version import __version__
-from .options import Parser, Verb, VerbOptions, write_error, write_lines, write_traceback
+from .options import Parser, Verb, VerbOptions, plain_warnings, write_error, write_lines, write_traceback
 
 CODES = "exit codes: 0 success; 1 failure, and why; 2 usage error; 130 interrupted"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the module with the options, and words
@@ -65,7 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     verb = next((text for text in arguments if not text.startswith("-")), "")
     options = parser(verb).parse_args(arguments, VerbOptions())
-    warnings.filterwarnings("ignore", "The number of unique classes")  # data may have many classes
+    with plain_warnings(arguments):
+        return _run(options, arguments)
+
+
+def _run(options: VerbOptions, arguments: Sequence[str]) -> int:
+    """Run the verb that was parsed; return its exit code, with errors as words."""
     try:
         options.read_label_files()
         return options.run(options) or 0

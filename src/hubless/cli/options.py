@@ -5,7 +5,9 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
@@ -229,6 +231,19 @@ def write_traceback(error: BaseException, given: Sequence[str] = ()) -> None:
     """Print where an error came from to stderr, without secrets, and without what steers a terminal."""
     text = without_secrets_in("".join(traceback.format_exception(error)), given)
     write_lines(text.rstrip("\n").split("\n"), sys.stderr)
+
+
+@contextmanager
+def plain_warnings(given: Sequence[str] = ()) -> Iterator[None]:
+    """Print warnings as errors are printed: one line each, which may quote untrusted text."""
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        write_error(f"warning: {message}", given)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # data may have many classes
+        warnings.showwarning = show
+        yield
 
 
 def encoding_of(stream: Any) -> str:
