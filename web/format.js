@@ -63,8 +63,9 @@ export const changeInForm = (change, form) => {
   return signed(100 * change, small ? 2 : 1);
 };
 
-/** Writes a score: accuracy is a share, other measures are numbers from 0 to 1. */
-export const formOf = (measure) => (/^accuracy\b/.test(measure ?? "") ? "percent" : "fraction");
+/** Writes a score: shares are written in per cent, nDCG and MRR are numbers from 0 to 1. */
+export const formOf = (measure) =>
+  /^(accuracy|precision|hit rate|recall)\b/.test(measure ?? "") ? "percent" : "fraction";
 
 /** Sentences that Python wrote for terminals too: with true minus signs, and no line end before a unit. */
 export const prose = (text) =>

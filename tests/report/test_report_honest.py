@@ -1,6 +1,7 @@
 """What a page must not claim, show or overwrite."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from hubless.repair.evaluate import evaluate_labels, evaluate_pairs
 from hubless.repair.index_items import read_items
 from hubless.repair.judgements import Judgements
 from hubless.repair.learn_in_memory import learn_from_labels, learn_from_pairs
+from hubless.report.details import Captions
+from hubless.report.report import ModelDescription, make_report
+from hubless.report.summary import summary
 from hubless.report.verdict import verdict
 from hubless.stores.files.plain_files import NpyFile
 
@@ -129,25 +133,92 @@ def test_code_on_the_page_runs(mover, tmp_path, monkeypatch):
     )
 
 
-def test_better_neighbors_are_reported_where_accuracy_is_level(rng):
-    """Each query finds one more of its class among ten; the vote of one is the same."""
+def one_right_or_six():
+    """Stored objects of which the nearest ten have one of the right class, then six; the first is right."""
     stored = np.concatenate([np.zeros((1, 1)), np.full((20, 1), 5.0), np.full((20, 1), 100.0)])
     moved = stored.copy()
     moved[21:26] = 1.0
-    labels = np.array(["a"] + ["b"] * 20 + ["a"] * 20)
+    return stored, moved, np.array(["a"] + ["b"] * 20 + ["a"] * 20)
+
+
+def level_accuracy(stored, moved, labels):
+    """The evaluation of 40 queries of class "a" that are all alike and have one voter."""
     queries = np.zeros((40, 1))
-    evaluation = evaluate_classes(
+    return evaluate_classes(
         BeforeAfter(stored, moved),
         BeforeAfter(queries, queries),
         labels,
         np.array(["a"] * 40),
         BeforeAfter(1, 1),
     )
+
+
+def shares_by_loops(stored, labels):
+    """Whether the nearest object has class "a", and the share of the ten nearest with it."""
+    near = sorted(range(len(stored)), key=lambda i: (abs(stored[i, 0]), i))[:10]
+    return labels[near[0]] == "a", sum(labels[i] == "a" for i in near) / 10
+
+
+def test_better_neighbors_are_reported_where_accuracy_is_level():
+    stored, moved, labels = one_right_or_six()
+    assert [shares_by_loops(state, labels) for state in (stored, moved)] == [(True, 0.1), (True, 0.6)]
+    evaluation = level_accuracy(stored, moved, labels)
     said = verdict(evaluation)
     assert said.kind == "mixed"
     assert said.title == "No measurable gain in accuracy, but precision@10 rises"
-    assert "Precision@10 rises measurably, from 0.100 to 0.600" in said.words
+    rise = "share of the 10 nearest with the right class (precision@10) rises"
+    assert f"The {rise} measurably, from 10.0 % to 60.0 %" in said.words
+    assert f", while the {rise} from 10.0 % to 60.0 %: " in summary(evaluation, "a mover")["sentence"]
     assert said.advice == "move the items only if precision@10 matters to you"
+
+
+def test_worse_neighbors_are_reported_where_accuracy_is_level():
+    """The loss of measured neighbours is told as loudly as a gain: no accuracy hides it."""
+    moved, stored, labels = one_right_or_six()
+    assert [shares_by_loops(state, labels) for state in (stored, moved)] == [(True, 0.6), (True, 0.1)]
+    evaluation = level_accuracy(stored, moved, labels)
+    said = verdict(evaluation)
+    assert (said.kind, said.title) == ("harmful", "Worse: precision@10 falls")
+    fall = "share of the 10 nearest with the right class (precision@10) falls"
+    assert f"The {fall} measurably, from 60.0 % to 10.0 %" in said.words
+    sentence = summary(evaluation, "a mover")["sentence"]
+    assert f", but the {fall} from 60.0 % to 10.0 %: leave the items as they are." in sentence
+
+
+def spearman_by_loops(first, second):
+    """The correlation of ranks, of which equal values share the mean."""
+
+    def ranks(values):
+        return np.array([sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values])
+
+    one, other = (ranks(values) - (len(first) + 1) / 2 for values in (first, second))
+    return sum(one * other) / np.sqrt(sum(one**2) * sum(other**2))
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_correlation_that_changes_its_sign_is_explained(rng, changes):
+    """Ten items near the mean answer all queries; then twenty others come from far away and do."""
+    stored = np.repeat([[1.0, 0.0], [0.0, 5.0], [0.0, -5.0]], 10, axis=0)
+    moved = np.repeat([[1.0, 0.0], [3.0, 1.0], [3.0, -1.0]], 10, axis=0)
+    noise = 0.05 * rng.standard_normal((30, 2))
+    states = BeforeAfter(stored + noise, (moved if changes else 1.1 * stored) + noise)
+    queries = np.array([3.0, 0.0]) + 0.5 * rng.standard_normal((40, 2))
+    labels, truth = np.repeat(["a", "b"], [10, 20]), np.array(["a"] * 40)
+    evaluation = evaluate_classes(states, BeforeAfter(queries, queries), labels, truth, BeforeAfter(1, 1))
+    report = make_report(evaluation, Captions(range(30), range(40)), ModelDescription("a mover"))
+    centrality, truths = report.figures["why"]["centrality"], []
+    for name, state in states._asdict().items():
+        counts = [0] * 30
+        for x in queries:
+            for i in sorted(range(30), key=lambda i: math.dist(x, state[i]))[:10]:
+                counts[i] += 1
+        distances = [math.dist(z, states.before.mean(axis=0)) for z in state]
+        truths.append(spearman_by_loops(distances, counts))
+        assert centrality[name]["correlation"] == pytest.approx(truths[-1])
+    assert truths[0] < -0.5
+    assert (truths[1] > 0.5) == changes
+    says = "before, items near the mean are found most often, after, those far from it."
+    assert (says in centrality["words"]) == changes
 
 
 def test_objects_in_another_order_are_refused():

@@ -159,7 +159,7 @@ def test_without_scripts_the_figures_are_a_table(harmless):
     inside = page.split("<noscript>")[1].split("</noscript>")[0]
     first = harmless.figures["summary"]["figures"][0]
     for value in (first["before"], first["after"]):
-        assert f"<td>{100 * value:.1f} %</td>" in inside
+        assert f"<td>{100 * value:.1f}\u00a0%</td>" in inside
 
 
 # --- texts of users -----------------------------------------------------------------------------------------

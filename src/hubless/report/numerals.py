@@ -2,7 +2,13 @@
 
 from decimal import ROUND_HALF_UP, Decimal
 
-FORMS = {"percent": (100, "0.1", "\u00a0%"), "number": (1, "0.01", ""), "fraction": (1, "0.001", "")}
+FORMS = {"percent": (100, 1, "\u00a0%"), "number": (1, 2, ""), "fraction": (1, 3, "")}
+SHARES = ("accuracy", "precision", "hit rate", "recall")  # written in per cent; other scores as fractions
+
+
+def form_of(measure: str) -> str:
+    """Return the form of a score: a share is written in per cent, nDCG and MRR are numbers from 0 to 1."""
+    return "percent" if measure.split("@")[0] in SHARES else "fraction"
 
 
 def in_form(value: float | None, form: str) -> str:
@@ -10,5 +16,17 @@ def in_form(value: float | None, form: str) -> str:
     if value is None:
         return "unknown"
     scale, digits, unit = FORMS[form]
-    rounded = Decimal(scale * value).quantize(Decimal(digits), ROUND_HALF_UP)
-    return f"{rounded or abs(rounded):,}{unit}".replace("-", "−")
+    return _rounded(scale * value, digits) + unit
+
+
+def change_in_form(change: float, form: str) -> str:
+    """Return a change with its sign, as +0.5 (points), −0.33 or +0.012."""
+    scale, digits, _ = FORMS[form]
+    if form == "percent" and 0 < abs(change) < 0.0005:
+        digits = 2
+    return "+" * (change > 0) + _rounded(scale * change, digits)
+
+
+def _rounded(value: float, digits: int) -> str:
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{rounded or abs(rounded):,}".replace("-", "−")

@@ -3,28 +3,25 @@
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from ..evaluation import Change, Evaluation
+from .numerals import form_of, in_form
+from .scores_in_words import FOR_PART, arrow, capital, from_to, interval, plain_name, score
 from .verdict import (
+    Judgement,
     PageVerdict,
     beside,
-    capital,
     deciding,
-    interval,
     is_unmoved,
     judge,
     judge_hubs,
-    name,
     seen_beside,
-    signed,
     verdict,
 )
 
 SAYS = {  # of a score, whose items it is about
     "all": "",
-    "unseen": " Queries for items of no training pair, as new items are: the verdict rests on these.",
-    "seen": " Queries for an item of a training pair.",
+    "unseen": " Relevant items in no training pair, like new items: the verdict rests on these queries.",
+    "seen": " A relevant item in a training pair.",
 }
 
 
@@ -49,51 +46,44 @@ def _sentence(evaluation: Evaluation, said: PageVerdict) -> str:
     if is_unmoved(evaluation.answers):
         return "The items were not moved, so queries find the same before and after."
     first = deciding(evaluation)
-    joint = "and" if judge(evaluation, first) == "worse" else "but"
-    others = [f", {joint} {name(change)} falls{_span(change)}" for change in beside(evaluation, "worse")]
-    if judge(evaluation, first) != "better":
-        others += [f", while {name(change)} rises{_span(change)}" for change in beside(evaluation, "better")]
-    head = _class_words(evaluation, first) if first.measure == "accuracy" else _rank_words(evaluation, first)
-    return f"{head} ({_sure(first)}){''.join(others)}: {said.advice}."
-
-
-def _span(change: Change) -> str:
-    return f" from {change.before:.3f} to {change.after:.3f}"
-
-
-def _class_words(evaluation: Evaluation, first: Change) -> str:
-    before, after = percent(first.before), percent(first.after)
     judgement = judge(evaluation, first)
-    if judgement == "better":
-        return f"After the move, {after} of the queries get the right class instead of {before}"
-    if judgement == "worse":
-        return f"After the move, only {after} of the queries get the right class instead of {before}"
-    return (
-        "Moving does not measurably change how many queries get the right class, "
-        f"{before} before and {after} after"
-    )
+    joint = "and" if judgement == "worse" else "but"
+    others = [f", {joint} {_beside(first, change)}" for change in beside(evaluation, "worse")]
+    if judgement != "better":
+        others += [f", while {_beside(first, change)}" for change in beside(evaluation, "better")]
+    head = _class_words(judgement, first) if first.measure == "accuracy" else _rank_words(judgement, first)
+    return f"{head}{''.join(others)}: {said.advice}."
 
 
-def _rank_words(evaluation: Evaluation, first: Change) -> str:
-    whose = {"all": "", "seen": " of training pairs", "unseen": " of no training pair"}[first.part]
-    measured = f"{first.measure} {first.before:.3f} before and {first.after:.3f} after"
-    judgement = judge(evaluation, first)
+def _class_words(judgement: Judgement, first: Change) -> str:
+    before, after = (score(value, first.measure) for value in (first.before, first.after))
     if judgement in ("better", "worse"):
-        where = "higher" if judgement == "better" else "lower"
-        return f"After the move, relevant items{whose} rank {where}, {measured}"
-    return f"Moving does not measurably change how high relevant items{whose} rank, {measured}"
+        only = "only " if judgement == "worse" else ""
+        words = f"After the move, {only}{after} of the queries get the right class instead of {before}"
+        return f"{words} ({interval(first)})"
+    measured = f"({arrow(first)}, {interval(first)})"
+    if judgement == "unknown":
+        return f"There are too few queries to tell whether more get the right class {measured}"
+    return f"The share of queries that get the right class does not measurably change {measured}"
 
 
-def _sure(first: Change) -> str:
-    if first.measure != "accuracy" or not np.isfinite(first.high):
-        return interval(first)
-    low, high = (signed(100 * bound, 1) for bound in (first.low, first.high))
-    return f"95 % interval of the change {low} to {high} points, {first.n:,} queries"
+def _rank_words(judgement: Judgement, first: Change) -> str:
+    measured = f"({first.measure} {arrow(first)}, {interval(first)})"
+    if judgement == "unknown":
+        words = "there are too few queries to tell whether the ranking changes"
+    elif judgement == "same":
+        words = "the ranking does not measurably change"
+    else:
+        words = f"relevant items rank {'higher' if judgement == 'better' else 'lower'} after the move"
+    return capital(", ".join(filter(None, [FOR_PART[first.part], f"{words} {measured}"])))
 
 
-def percent(share: float) -> str:
-    """Return a share in words."""
-    return f"{100 * share:.1f} %"
+def _beside(first: Change, change: Change) -> str:
+    """Say how another figure changes; `first` is told before it."""
+    if change.measure != first.measure:
+        return f"{plain_name(change)} {'rises' if change.low > 0 else 'falls'} {from_to(change)}"
+    where = "higher" if change.low > 0 else "lower"
+    return f"{FOR_PART[change.part]}, relevant items rank {where} ({change.measure} {arrow(change)})"
 
 
 # --- the tiles ----------------------------------------------------------------------------------------------
@@ -121,14 +111,14 @@ def _never(evaluation: Evaluation) -> str:
     if not least:
         return says
     places = f"{hubness.n_queries:,} × {hubness.k} answers for {hubness.n_objects:,} items"
-    return f"{says} {places} leave at least {percent(least)} out."
+    return f"{says} {places} leave at least {in_form(least, 'percent')} out."
 
 
 def _score_tile(evaluation: Evaluation, key: str, change: Change) -> dict[str, Any]:
     k = evaluation.answers.ks.after
-    form, says = "fraction", f"How high the relevant items rank among the first {k}; 1 is perfect."
+    says = f"How high the relevant items rank among the first {k}; 1 is perfect."
     if change.measure == "accuracy":
-        form, says = "percent", f"Queries whose class is {evaluation.answered}."
+        says = f"Queries whose class is {evaluation.answered}."
     part = "" if change.part == "all" else f", {change.part} items"
     return {
         "key": key,
@@ -137,7 +127,7 @@ def _score_tile(evaluation: Evaluation, key: str, change: Change) -> dict[str, A
         "after": change.after,
         "low": change.low,
         "high": change.high,
-        "form": form,
+        "form": form_of(change.measure),
         "better": "higher",
         "says": says + SAYS[change.part],
         "chance": None,

@@ -7,15 +7,15 @@ import numpy as np
 from scipy.stats import binomtest
 
 from ..evaluation import Answers, Change, Evaluation
+from .numerals import in_form
+from .scores_in_words import FOR_PART, capital, from_to, interval, name, plain_name, score
 
 ROUNDING = 16  # units in the last place that bringing vectors to length 1 may cost
 FEW = 20  # with fewer queries, an interval of nDCG says little
 UNIT_FIRST = "Normalise all vectors to length 1 first, or search by L2, and measure again."
-METRICS = {"l2": "L2", "cosine": "cosine", "ip": "inner product"}
 NOT_ADVISED = "The figures give no reason to move: leave the items as they are."
-ONLY_SEEN = "move the items only if your queries ask for items that the model has seen in training pairs"
+ONLY_SEEN = "move the items only if your queries ask for items in the training pairs"
 MOVE, STAY = "move the items", "leave the items as they are"
-OF_PART = {"all": "", "seen": " of seen items", "unseen": " of unseen items"}
 
 Judgement = Literal["better", "worse", "same", "unknown"]
 
@@ -110,8 +110,8 @@ def verdict(evaluation: Evaluation) -> PageVerdict:
     words = _words(evaluation, judgement, rises, falls)
     is_shortened = answers.metric == "ip" and not answers.is_corrected
     if judgement == "worse" or (falls and judgement != "better" and not rises):
-        advice = UNIT_FIRST if is_shortened else "Leave the items as they are."
-        return PageVerdict("harmful", _harm(evaluation, judgement, falls), f"{words} {advice}", STAY)
+        words += f" {UNIT_FIRST}" if is_shortened else ""
+        return PageVerdict("harmful", _harm(evaluation, judgement, falls), words, STAY)
     if is_shortened and (judgement == "better" or rises):
         why = "Moving shortens vectors, and by inner product short ones lose to long ones."
         title = "A gain here, but not a reliable one under this metric (inner product)"
@@ -120,7 +120,10 @@ def verdict(evaluation: Evaluation) -> PageVerdict:
         gains = [first] if judgement == "better" else rises
         title = f"{_names(gains)} {_verb(gains, 'rise')}, but {_names(falls)} {_verb(falls, 'fall')}"
         return PageVerdict(
-            "mixed", capital(title), words, f"move the items only if {_names(gains)} matters more"
+            "mixed",
+            capital(title),
+            words,
+            f"move the items only if {_names(gains)} {_verb(gains, 'matter')} more",
         )
     if judgement == "better":
         return _gain(first, words)
@@ -130,8 +133,10 @@ def verdict(evaluation: Evaluation) -> PageVerdict:
 def _gain(first: Change, words: str) -> PageVerdict:
     if first.part != "seen":
         return PageVerdict("move", "Move", words, MOVE)
-    words = f"{words} No query asks for an item that the model has not seen, so nothing is known of those."
-    return PageVerdict("mixed", "Better for seen items; unseen ones were not measured", words, ONLY_SEEN)
+    words = f"{words} Every query has a relevant item in a training pair, so nothing is known of other items."
+    return PageVerdict(
+        "mixed", "Better for items in training pairs; no others were asked for", words, ONLY_SEEN
+    )
 
 
 def _no_clear_change(
@@ -141,20 +146,26 @@ def _no_clear_change(
     first, seen = deciding(evaluation), seen_beside(evaluation)
     if seen is not None and seen in rises:
         rest = "too few queries to tell" if judgement == "unknown" else "no measurable gain"
-        return PageVerdict("mixed", f"Better for seen items, {rest} for others", words, ONLY_SEEN)
+        return PageVerdict(
+            "mixed", f"Better for items in training pairs, {rest} for others", words, ONLY_SEEN
+        )
     if rises:
         title = f"No measurable gain in {first.measure}, but {_names(rises)} {_verb(rises, 'rise')}"
-        return PageVerdict("mixed", title, words, f"move the items only if {_names(rises)} matters to you")
+        return PageVerdict(
+            "mixed", title, words, f"move the items only if {_names(rises)} {_verb(rises, 'matter')} to you"
+        )
     title = "Too few queries to tell" if judgement == "unknown" else "No measurable gain"
     return PageVerdict("no gain", title, words, STAY)
 
 
 def _harm(evaluation: Evaluation, judgement: Judgement, falls: list[Change]) -> str:
-    """Return the title of a verdict that moving harms."""
+    """Return the title of a verdict that moving harms; another metric helps only where lengths count."""
     if judgement != "worse":
-        return f"Harmful: {_names(falls)} {_verb(falls, 'fall')}"
-    whom = " to unseen items" if deciding(evaluation).part == "unseen" else ""
-    return f"Harmful{whom} under this metric ({METRICS[evaluation.answers.metric]})"
+        return f"Worse: {_names(falls)} {_verb(falls, 'fall')}"
+    is_unseen = deciding(evaluation).part == "unseen"
+    if evaluation.answers.metric == "ip" and not evaluation.answers.is_corrected:
+        return f"Harmful{' to items in no training pair' * is_unseen} under this metric (inner product)"
+    return f"Worse{' for items in no training pair' * is_unseen}: do not move the items"
 
 
 # --- in words -----------------------------------------------------------------------------------------------
@@ -166,8 +177,8 @@ def _words(evaluation: Evaluation, judgement: Judgement, rises: list[Change], fa
     others = [change for change in falls if judgement != "worse" or change is seen]
     others += [change for change in rises if judgement != "better" or change is seen]
     told = [
-        f"{capital(name(change))} {'rises' if change.low > 0 else 'falls'} measurably, from "
-        f"{change.before:.3f} to {change.after:.3f} ({interval(change)})."
+        f"{capital(plain_name(change))} {'rises' if change.low > 0 else 'falls'} measurably, "
+        f"{' '.join(filter(None, [from_to(change), FOR_PART[change.part]]))} ({interval(change)})."
         for change in others
     ]
     return " ".join([_first_words(evaluation, judgement), *told, _hub_words(evaluation)])
@@ -175,9 +186,12 @@ def _words(evaluation: Evaluation, judgement: Judgement, rises: list[Change], fa
 
 def _first_words(evaluation: Evaluation, judgement: Judgement) -> str:
     first = deciding(evaluation)
-    words = f"{capital(name(first))} goes from {first.before:.3f} to {first.after:.3f}"
-    if first.before == first.after:
-        words = f"{capital(name(first))} stays at {first.after:.3f}"
+    goes = (
+        f"goes {from_to(first)}"
+        if first.before != first.after
+        else f"stays at {score(first.after, first.measure)}"
+    )
+    words = " ".join(filter(None, [capital(first.measure), goes, FOR_PART[first.part]]))
     if judgement == "unknown" and first.measure == "accuracy":
         counts = f"{evaluation.fixed:,} fixed, {evaluation.broken:,} broken"
         return f"{words}, but too few queries changed to tell ({counts})."
@@ -189,25 +203,10 @@ def _first_words(evaluation: Evaluation, judgement: Judgement) -> str:
 
 def _hub_words(evaluation: Evaluation) -> str:
     before, after = evaluation.hubness
-    chance = f"by chance {evaluation.chance.skewness:.2f}"
-    return f"N{before.k} skewness goes from {before.skewness:.2f} to {after.skewness:.2f} ({chance})."
-
-
-def interval(change: Change) -> str:
-    """Return the interval of a change and its number of queries in words."""
-    if not np.isfinite(change.high):
-        return "one query has no interval"
-    return f"95 % interval of the change {signed(change.low)} to {signed(change.high)}, {change.n:,} queries"
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign, and a true minus sign."""
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def name(change: Change) -> str:
-    """Return the measure and whose it is."""
-    return change.measure + OF_PART[change.part]
+    start, end, chance = (
+        in_form(measured.skewness, "number") for measured in (before, after, evaluation.chance)
+    )
+    return f"N{before.k} skewness goes from {start} to {end} (by chance {chance})."
 
 
 def _names(changes: list[Change]) -> str:
@@ -216,11 +215,6 @@ def _names(changes: list[Change]) -> str:
 
 def _verb(changes: list[Change], verb: str) -> str:
     return f"{verb}s" if len(changes) == 1 else verb
-
-
-def capital(words: str) -> str:
-    """Return words as they begin a sentence."""
-    return words if words.startswith("nDCG") else words[0].upper() + words[1:]
 
 
 def is_unmoved(answers: Answers) -> bool:
