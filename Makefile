@@ -9,7 +9,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 FULL = torch or services or browser or faults or slow
 
-.PHONY: demo test test-more test-all lint types audit format browser web bench clean
+.PHONY: demo test test-more test-all lint types audit format browser web docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hubless demo --report demo.html
@@ -49,6 +49,10 @@ browser:
 # The page's script and style, from web/ into the package; needs Node.js, which users and tests do not.
 web:
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+
+# the documentation site, in docs/_site; a warning is an error
+docs: $(VENV)/installed-docs
+	MPLBACKEND=agg $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_site
 
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python -m benchmarks all
