@@ -27,7 +27,7 @@ extensions = [
 exclude_patterns = ["_site", "_build", "**/sg_execution_times.rst"]
 nitpicky = False  # types in docstrings are words, such as "array of shape (n, d)"
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4  # links to headings, as on GitHub
 suppress_warnings = ["config.cache"]  # the gallery's order is a function, which Sphinx cannot store
 
@@ -51,6 +51,7 @@ html_title = "hubless"
 html_static_path: list[str] = []
 html_show_sourcelink = False
 html_theme_options = {
+    "header_links_before_dropdown": 9,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,

@@ -31,7 +31,7 @@ def write(folder: Path) -> None:
 
 
 def public_names(module: str) -> list[str]:
-    """Return the public names of a module: of a room those it lists, of formulas its functions and classes."""
+    """Return the public names of a module: those it lists, or its functions and classes."""
     found = import_module(module)
     names = getattr(found, "__all__", None)
     if names is None:
@@ -60,9 +60,7 @@ def _python_page() -> str:
 
 def _command_page() -> str:
     lines = ["# Command line", "", "```text", cli.parser("").format_help().strip(), "```", ""]
-    (verbs,) = (
-        action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction)
-    )
+    (verbs,) = (action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction))
     for name, verb in verbs.choices.items():
         lines += [f"## hubless {name}", "", "```text", verb.format_help().strip(), "```", ""]
     return "\n".join(lines)

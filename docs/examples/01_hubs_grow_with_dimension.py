@@ -27,5 +27,6 @@ axes[0].set_ylabel("vectors")
 plt.show()
 
 # %%
-# The cause is geometry: in many dimensions, vectors near the mean of the data are nearer to everything else than
-# most vectors are to each other. No index and no faster search changes that; moving the stored vectors does.
+# The cause is geometry: in many dimensions, vectors near the mean of the data are nearer to everything else
+# than most vectors are to each other. No index and no faster search changes that; moving the stored vectors
+# does.

@@ -17,8 +17,8 @@ X = centres[y] + rng.standard_normal((39, 2))
 queries = centres[truth] + rng.standard_normal((18, 2))
 
 # %%
-# W is learned by ridge regression from each object's nearest objects of its own class to itself, in closed form.
-# ``fit_transform`` returns the moved objects; ``transform`` leaves queries as they are.
+# W is learned by ridge regression from each object's nearest objects of its own class to itself, in closed
+# form. ``fit_transform`` returns the moved objects; ``transform`` leaves queries as they are.
 mover = MoveLabeled(alpha=30.0)
 moved = mover.fit_transform(X, y)
 assert np.array_equal(mover.transform(queries), queries)

@@ -2,8 +2,8 @@
 A classifier that chooses how to move
 =====================================
 
-``MoveLabeledClassifierCV(mover="auto")`` compares many ways to move the stored objects on held-out queries; not
-moving at all is one of them.
+``MoveLabeledClassifierCV(mover="auto")`` compares many ways to move the stored objects on held-out queries;
+not moving at all is one of them.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 What moving changes
 ===================
 
-``compare`` measures everything before and after, for queries whose classes are known; ``hubless.plot`` draws it, and
-``report=`` writes it as a page that opens in any browser.
+``compare`` measures everything before and after, for queries whose classes are known; ``hubless.plot``
+draws it, and ``report=`` writes it as a page that opens in any browser.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Learn from pairs of a query and a stored object
 ===============================================
 
-Without classes, pairs that belong together are enough: questions and their answers, texts and images, queries and
-what was clicked. Here queries are a rotated and noisy copy of what they look for.
+Without classes, pairs that belong together are enough: questions and their answers, texts and images,
+queries and what was clicked. Here queries are a rotated and noisy copy of what they look for.
 """
 
 import matplotlib.pyplot as plt

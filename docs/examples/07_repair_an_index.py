@@ -2,8 +2,8 @@
 Repair a FAISS index, and switch back
 =====================================
 
-The same functions as the commands ``hubless doctor``, ``fit``, ``apply``, ``promote`` and ``rollback``. The index in
-service is only read; the repaired one is built beside it.
+The same functions as the commands ``hubless doctor``, ``fit``, ``apply``, ``promote`` and ``rollback``. The
+index in service is only read; the repaired one is built beside it.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 Nothing but a log of queries
 ============================
 
-No classes and no judgements: objects that answer more of the logged queries than chance allows are held back, all
-others stay exactly where they are.
+No classes and no judgements: objects that answer more of the logged queries than chance allows are held
+back, all others stay exactly where they are.
 """
 
 import matplotlib.pyplot as plt

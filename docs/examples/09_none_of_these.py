@@ -2,12 +2,11 @@
 Probabilities, and "none of these"
 ==================================
 
-The probabilities of ``MoveLabeledClassifierCV`` are calibrated on held-out queries, and queries unlike anything stored
-can be refused, at a rate of false alarms that you choose.
+The probabilities of ``MoveLabeledClassifierCV`` are calibrated on held-out queries, and queries unlike
+anything stored can be refused, at a rate of false alarms that you choose.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 

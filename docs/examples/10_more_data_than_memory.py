@@ -2,8 +2,8 @@
 More data than memory
 =====================
 
-The map is learned from sums over pairs, so blocks of data can be read one after the other, and their sums merged: the
-result is that of all the data at once.
+The map is learned from sums over pairs, so blocks of data can be read one after the other, and their sums
+merged: the result is that of all the data at once.
 """
 
 import matplotlib.pyplot as plt
