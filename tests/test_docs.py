@@ -37,12 +37,13 @@ def python_blocks(page):
 WITH_CODE = [  # devices are torch's
     pytest.param(page, id=page.name, marks=[pytest.mark.torch] * ("device=" in "".join(python_blocks(page))))
     for page in PAGES
-    if page.name not in (*GENERATED, *WALKTHROUGHS, *ELSEWHERE)
+    if page.name not in (*GENERATED, *WALKTHROUGHS, *ELSEWHERE) and python_blocks(page)
 ]
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
-def test_code_on_a_page_runs(page, capsys):
+def test_code_on_a_page_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks(page)
     assert blocks
     names = {}

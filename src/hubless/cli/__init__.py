@@ -111,7 +111,9 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     text = "show this help; after a verb, its options and examples"
     more.add_argument("-h", "--help", action="help", help=text)
     more.add_argument("--version", action="version", version=f"hubless {__version__}")
-    verbs = parser.add_subparsers(help=argparse.SUPPRESS, required=True, metavar="VERB", parser_class=Verb)
+    verbs = parser.add_subparsers(
+        prog="hubless", help=argparse.SUPPRESS, required=True, metavar="VERB", parser_class=Verb
+    )
     for name, (_, text) in VERBS.items():
         verb = verbs.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
         if only in (None, name):
