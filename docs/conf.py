@@ -9,12 +9,14 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import reference_pages  # noqa: E402  (beside this file)
+from pygments.lexers.special import TextLexer  # noqa: E402
 
 from hubless import __version__  # noqa: E402
 
+reference_pages.write(HERE / "reference")  # before Sphinx looks which pages there are
+
 project, author, copyright = "hubless", "The hubless developers", "The hubless developers"
 version = release = __version__
-root_doc = "home"
 extensions = [
     "myst_parser",
     "numpydoc",
@@ -50,8 +52,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hubless"
 html_static_path: list[str] = []
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "start", "choose", "concepts", "movers")}
 html_theme_options = {
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -62,7 +65,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 warnings.filterwarnings("ignore", message=".*non-interactive", module="matplotlib")
-
 
 PAGES_OF = {  # files outside of docs, and the pages that show them
     "../SECURITY.md": "security.md",
@@ -92,8 +94,8 @@ def without_links(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Write the pages that are generated from the package, before anything is read."""
-    app.connect("builder-inited", lambda app: reference_pages.write(HERE / "reference"), priority=100)
+    """Let Sphinx read docstrings and links as they are meant."""
+    app.add_lexer("mermaid", TextLexer)  # a drawing, which this site shows as text
     app.connect("autodoc-skip-member", without_scikit_learn)
     app.connect("autodoc-process-docstring", without_links, priority=900)  # after numpydoc
     app.connect("source-read", lambda app, name, content: lead_to_pages(content))

@@ -24,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
 GENERATED += ("reliability.md",)
 # Python and commands in turn, on files
-WALKTHROUGHS = ("index.md", "report.md", "large.md", "log.md", "stores.md")
+WALKTHROUGHS = ("repair.md", "report.md", "large.md", "log.md", "stores.md")
 REPAIR, LOOK, LARGE, LOG, STORES = (ROOT / "docs" / name for name in WALKTHROUGHS)
 SAME_AS_OTHERS = {".ipc", ".h5", ".index", "postgres"}  # other spellings
 ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
@@ -101,7 +101,7 @@ def test_the_steps_of_report_md_write_pages_and_plots(run_page, capsys):
     assert Path("page.html").read_text().startswith("<!doctype html>")
 
 
-def test_the_steps_of_index_md_repair_an_index(run_page, capsys):
+def test_the_steps_of_repair_md_repair_an_index(run_page, capsys):
     write_pairs_and_new_items()
     shown = run_page(REPAIR)
     for start in ("FAISS Flat", "hubs            among all 910"):

@@ -21,7 +21,7 @@ from .targets import labeled_objects
 
 
 class MoveLabeledClassifier(MovedNeighbors):
-    """k-nearest-neighbour classifier that moves its labeled objects, and never its queries (Eq. 4-7).
+    """k-nearest-neighbour classifier that moves its labeled objects, and never its queries (equation 4-7).
 
     Parameters
     ----------

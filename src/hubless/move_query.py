@@ -14,7 +14,7 @@ from .targets import labeled_objects
 
 
 class MoveQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Move queries toward the labeled objects, which stay (Eq. 9-10).
+    """Move queries toward the labeled objects, which stay (equation 9-10).
 
     The paper's counter-example: the same regression with the roles exchanged. The paper shows that it
     promotes hubs, and it is here to reproduce that. `fit_transform(X, y)` returns the labeled objects, which
@@ -68,7 +68,7 @@ class MoveQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._fit(X, y, sample_weight, targets)
 
     def transform(self, X: Any) -> Array:
-        """Return queries, moved.  (Eq. 10)"""
+        """Return queries, moved.  (equation 10)"""
         check_is_fitted(self)
         X = check_points(self, X, method="transform", like=self.mean_)
         return move(X, self.W_, self.mean_)

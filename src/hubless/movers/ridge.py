@@ -48,7 +48,7 @@ def move(Z: Array, W: Array, mean: Array, query_mean: Array | None = None) -> Ar
 
 
 class MoveLabeled(spaces.BetweenSpaces, Mover):
-    """Move labeled objects toward the objects they should be neighbours of; queries stay (Eq. 4-7).
+    """Move labeled objects toward the objects they should be neighbours of; queries stay (equation 4-7).
 
     z' = μ + W (z − μ), where W = XJXᵀ (XKXᵀ + λI)⁻¹ solves the ridge regression from each object's nearest
     same-class objects to itself, and μ is the mean of the labeled objects. Good against hubs, and for pairs
