@@ -70,8 +70,8 @@ const moverTable = (movers, form) =>
 const errorOf = (mover) => (Number.isFinite(mover.error) ? mover.error : 0);
 
 /** Room for names and reasons, px: names take the place of reasons where there are none. */
-const sides = (movers, wide) => {
-  if (!wide) return { left: 12, right: 12, letters: 42 };
+const sides = (movers, wide, width) => {
+  if (!wide) return { left: 12, right: 12, letters: Math.floor((width - 24) / LETTER) };
   const reasons = movers.some((mover) => mover.why_not);
   const bold = (mover) => (mover.chosen ? 5 : 0); // wider letters
   const longest = Math.max(...movers.map((mover) => mover.name.length + tailOf(mover).length + bold(mover)));
@@ -81,7 +81,7 @@ const sides = (movers, wide) => {
 
 const drawMovers = (movers, form, width) => {
   const wide = width >= WIDE;
-  const { left, right, letters } = sides(movers, wide);
+  const { left, right, letters } = sides(movers, wide, width);
   const step = wide ? 24 : 42;
   const ends = (mover) => [-1, 1].map((side) => possible(mover.score + side * errorOf(mover)));
   const all = movers.flatMap(ends);

@@ -274,7 +274,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         mover = MoveLabeled(penalty, self.n_targets_, center=self.center)
         self._store(given.classes, chosen, clone(mover))
         self._calibrate(self._validation(given, chosen, (self.n_neighbors_,), self.n_targets_), mover)
-        setting = (self.alpha_, self.n_targets_, self.n_neighbors_)
+        setting = (penalty, self.n_targets_, self.n_neighbors_)
         self._why = explain_grid(*setting, self.best_score_, scores[0].size)
 
     def _choose_mover(self, given: _Choice, movers: list[Mover]) -> None:

@@ -36,6 +36,9 @@ class Penalty(NamedTuple):
         """Return λ where the mean eigenvalue is `unit`."""
         return self.value * unit if self.relative else self.value
 
+    def __str__(self) -> str:
+        return f"λ = {self.value:.3g}{' × mean eigenvalue' if self.relative else ''}"
+
 
 def relative_penalties(*values: float) -> tuple[Penalty, ...]:
     """Return penalties that are multiples of the mean eigenvalue of K, which is computed for each K."""

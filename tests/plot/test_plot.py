@@ -222,7 +222,9 @@ def test_no_text_is_cut_and_no_two_labels_of_an_axis_collide(report, draw):
         "wrong": {"before": [[i, i + 1, 2] for i in range(76)], "after": []},
     }
     for mover in report.figures["choice"]["movers"]:
-        mover["name"] = "W toward the identity, λ = 4 scale and a held step of 0.75 toward own queries"
+        mover["name"] = (
+            "W toward the identity, λ = 4 × mean eigenvalue, and a held step of 0.75 toward own queries"
+        )
     report.figures["choice"]["surface"]["x"]["values"] = [10.0**power for power in range(-4, 9)]
     report.figures["choice"]["surface"]["score"] = [[0.5 + i / 100 for i in range(13)]] * 2
     ax = draw(report)

@@ -141,6 +141,25 @@ def test_verdict_in_words(read_page, make):
     assert word in score.locator(".judgement").inner_text()
 
 
+def test_a_hub_that_became_an_anti_hub_is_named(read_page):
+    """By inner product: items that were found, and that no query finds beside those that are made long."""
+    report, page = harmful_report(), read_page(harmful_report)
+    X, _, queries, _ = labelled()
+    long = X * np.where(np.arange(len(X)) % 20 == 0, 9.0, 1.0)[:, None]
+    counts = [
+        Counter(int(i) for x in queries for i in np.argsort([-x @ z for z in stored])[:10])
+        for stored in (X, long)
+    ]
+    cards = page.locator(".card")
+    assert cards.count() == len(report.details["hubs"])
+    became = []
+    for card, hub in zip(cards.all(), report.details["hubs"], strict=True):
+        before, after = (count[int(hub["id"])] for count in counts)
+        became.append(before > 0 and after == 0)
+        assert ("the hub became an anti-hub" in card.text_content()) == became[-1]
+    assert set(became) == {True, False}
+
+
 @each_width
 def test_skyline_and_lorenz(read_page, view):
     page = read_page(labelled_report, view)

@@ -286,7 +286,7 @@ def check_movers(figures, model):
     assert [row["score"] for row in rows] == pytest.approx(sorted(best.values(), reverse=True))
     chosen = [row for row in rows if row["chosen"]]
     assert len(chosen) == 1
-    setting = f"alpha={model.mover_.alpha.value:.3g} scale, n_targets={model.n_targets_}"
+    setting = f"λ = {model.mover_.alpha.value:.3g} × mean eigenvalue, n_targets={model.n_targets_}"
     assert chosen[0]["name"] == f"MoveLabeled({setting})"
     assert chosen[0]["k"] == model.n_neighbors_
     assert chosen[0]["score"] == pytest.approx(model.best_score_)

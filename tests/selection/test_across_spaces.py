@@ -104,7 +104,10 @@ def test_scores_are_those_of_loops(rng, is_unit, monkeypatch):
     rows = scores.tried_rows()
     assert rows[0]["score"] == pytest.approx(means.max())
     assert [row["chosen"] for row in rows].count(True) == 1
-    assert next(row for row in rows if row["chosen"])["name"] == f"λ = {GRID[scores.best].value:.3g} scale"
+    assert (
+        next(row for row in rows if row["chosen"])["name"]
+        == f"λ = {GRID[scores.best].value:.3g} × mean eigenvalue"
+    )
 
 
 def test_many_items_and_queries_are_sampled(rng, monkeypatch):

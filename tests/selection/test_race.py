@@ -587,7 +587,9 @@ def test_the_choice_is_explained(overlapping, mover):
 def test_the_ridge_is_explained_too(overlapping):
     model = auto("ridge").fit(*overlapping)
     text = model.explain()
-    assert text.startswith(f"MoveLabeled with alpha={model.alpha_:.3g}, n_targets=1")
+    assert text.startswith(
+        f"MoveLabeled with λ = {model.mover_.alpha.value:.3g} × mean eigenvalue, n_targets=1"
+    )
     plural = "s" * (model.n_neighbors_ > 1)
     assert f"{model.n_neighbors_} neighbour{plural}: {model.best_score_:.1%} of held-out queries" in text
     with pytest.raises(NotFittedError):

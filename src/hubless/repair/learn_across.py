@@ -82,7 +82,7 @@ def _facts(
             "n": len(pairs.query),
             "queries": len(judgements.queries),
             "items with queries": len(seen),
-            "mover": f"W {widths}, λ = {GRID[scores.best].value:.3g} scale",
+            "mover": f"W {widths}, {GRID[scores.best]}",
             "chosen by": scores.explain(),
             "tried": scores.tried_rows(),
             "seen": seen if len(seen) <= SEEN else [],

@@ -143,7 +143,7 @@ def learn_from_pairs(
             "n": len(pairs.x),
             "queries": len(judgements.queries),
             "items with queries": len(seen),
-            "mover": str(chosen),
+            "mover": chosen.in_words(),
             "chosen by": why,
             "tried": tried_settings(scores, chosen),
             "surface": surface(scores, chosen),

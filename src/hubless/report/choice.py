@@ -12,7 +12,7 @@ from ..movers import MoveLabeled, Mover
 from ..selection.candidates import name, steps
 from ..selection.explain import tried_rows
 from ..selection.folds import TIE, tried_row
-from ..solve import check_alpha
+from ..solve import Penalty, check_alpha
 
 SAMPLE = 2000  # objects that a surface is measured on, where the model has none
 
@@ -42,14 +42,14 @@ def choice_of_repair(learned: Mapping[str, Any]) -> dict[str, Any]:
 def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     """Return every λ of a grid with its best k, the best first."""
     n_folds, *shape = model.scores_.shape
-    unit = " scale" if model.alphas is None else ""  # by default multiples of the mean eigenvalue
+    is_relative = model.alphas is None  # by default multiples of the mean eigenvalue
     scores = model.cv_results_["mean_test_score"].reshape(shape)  # (targets, alphas, ks)
     errors = model.cv_results_["std_test_score"].reshape(shape) / np.sqrt(n_folds)
     grid, rows = model.grid_, []
     chosen = (grid["n_targets"].index(model.n_targets_), _surface_of(model)["chosen"][0])
     for t, a in np.ndindex(scores.shape[:2]):
         k = int(np.nanargmax(scores[t, a]))
-        setting = f"MoveLabeled(alpha={grid['alpha'][a]:.3g}{unit}, n_targets={grid['n_targets'][t]})"
+        setting = f"MoveLabeled({Penalty(grid['alpha'][a], is_relative)}, n_targets={grid['n_targets'][t]})"
         score, error, voters = scores[t, a, k], errors[t, a, k], int(grid["n_neighbors"][k])
         rows.append(tried_row(setting, score, error, None, chosen=(t, a) == chosen, k=voters))
     return sorted(rows, key=lambda row: (-row["score"], not row["chosen"]))
@@ -61,7 +61,7 @@ def _surface_of(model: MoveLabeledClassifierCV) -> dict[str, Any]:
     t, k = grid["n_targets"].index(model.n_targets_), grid["n_neighbors"].index(model.n_neighbors_)
     scores = model.cv_results_["mean_test_score"].reshape(model.scores_.shape[1:])[t].T  # (ks, alphas)
     alpha = int(np.flatnonzero(scores[k] >= np.nanmax(scores) - TIE)[-1])  # equal ones go to the larger λ
-    penalty = "λ / mean eigenvalue" if model.alphas is None else "λ"
+    penalty = "λ (× mean eigenvalue)" if model.alphas is None else "λ"
     return {
         "x": {"title": penalty, "values": list(grid["alpha"]), "log": True},
         "y": {"title": "neighbours k", "values": list(grid["n_neighbors"])},

@@ -84,7 +84,7 @@ class PenaltyScores:
         """Return every λ with its score, the best first, as plain data for a page."""
         n = self.scores.shape[1]
         rows = [
-            tried_row(f"λ = {penalty.value:.3g} scale", *mean_and_error(scores), n, chosen=i == self.best)
+            tried_row(str(penalty), *mean_and_error(scores), n, chosen=i == self.best)
             for i, (penalty, scores) in enumerate(zip(GRID, self.scores, strict=True))
         ]
         return sorted(rows, key=lambda row: -row["score"])

@@ -138,19 +138,16 @@ def steps(mover: Mover) -> list[Mover]:
 
 
 def name(mover: Mover) -> str:
-    """Name a mover by what differs from its defaults, for example "Whiten(alpha=3.0) + Shrink()"."""
+    """Name a mover by what differs from its defaults, for example "Whiten(alpha=3.0) + Shrink()".
+
+    A penalty that was chosen is written as everywhere in words: "MoveLabeled(λ = 0.3 × mean eigenvalue)".
+    """
     if isinstance(mover, Chain):
         return " + ".join(name(step) for step in steps(mover)) or "Stay()"
     defaults = {key: given.default for key, given in signature(type(mover)).parameters.items()}
     changed = [
-        f"{key}={_parameter(value)}"
+        str(value) if isinstance(value, Penalty) else f"{key}={value!r}"
         for key, value in mover.get_params(deep=False).items()
         if value is not defaults[key] and value != defaults[key]
     ]
     return f"{type(mover).__name__}({', '.join(changed)})"
-
-
-def _parameter(value: object) -> str:
-    if isinstance(value, Penalty):
-        return f"{value.value:g} scale" if value.relative else repr(value.value)
-    return repr(value)

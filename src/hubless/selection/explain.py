@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..movers import Chain, MoveLabeled, Mover, Stay, WithoutColumn
+from ..solve import Penalty
 from .candidates import name
 from .folds import share_error, tried_row
 from .race import CAUTION, Race
@@ -75,10 +76,10 @@ def _neighbours(k: int) -> str:
     return f"{k} neighbour{'s' * (k > 1)}"
 
 
-def explain_grid(alpha: float, n_targets: int, k: int, score: float, n_settings: int) -> str:
+def explain_grid(penalty: Penalty, n_targets: int, k: int, score: float, n_settings: int) -> str:
     """Say which setting of the paper's ridge was chosen, and why."""
     return (
-        f"MoveLabeled with alpha={alpha:.3g}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
+        f"MoveLabeled with {penalty}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
         f"held-out queries are answered correctly, the best of {n_settings} settings."
     )
 
@@ -99,13 +100,13 @@ def explain(race: Race, choice: Trial) -> str:
     chosen = f"{name(choice.mover)} with {_neighbours(choice.n_neighbors)}"
     if race.best().score > 0:
         sentences = [
-            f"{chosen}: {choice.score:.1%} of {choice.n_queries} held-out queries are answered correctly.",
+            f"{chosen}: {choice.score:.1%} of {choice.n_queries:,} held-out queries are answered correctly.",
             _against_best(race, choice),
             *_against_rivals(race, choice),
         ]
     else:
         sentences = [
-            f"{chosen}: the simplest setting. None answers any of {choice.n_queries} held-out queries "
+            f"{chosen}: the simplest setting. None answers any of {choice.n_queries:,} held-out queries "
             "correctly, so nothing could be compared."
         ]
     n_tried = len(race.trials)
@@ -144,5 +145,5 @@ def _against_rivals(race: Race, choice: Trial) -> list[str]:
         alike = [trial for trial in alike if not trial.error]
         if alike and choice.number not in {trial.number for trial in alike}:
             rival = max(alike, key=lambda trial: trial.score)
-            sentences.append(f"{title}: {rival.score:.1%} of {rival.n_queries}.")
+            sentences.append(f"{title}: {rival.score:.1%} of {rival.n_queries:,}.")
     return sentences

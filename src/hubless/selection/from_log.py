@@ -87,13 +87,13 @@ class CorrectionScores:
             name = max(self.scores, key=lambda name: self.scores[name].mean())
             gain, error = self.ahead(name)
             return (
-                f"No correction is ahead of none on {n} judged queries by more than chance may put the best "
-                f"of {len(self.scores)} ({CHANCE:.0%} of the time); {name} changes nDCG@{K} by {gain:+.3f} ± "
-                f"{1.96 * error:.3f}."
+                f"No correction is ahead of none on {n:,} judged queries by more than chance may put the "
+                f"best of {len(self.scores)} ({CHANCE:.0%} of the time); {name} changes nDCG@{K} by "
+                f"{gain:+.3f} ± {1.96 * error:.3f}."
             )
         gain, error = self.ahead(chosen)
         return (
-            f"nDCG@{K} {self.none.mean():.3f} → {self.scores[chosen].mean():.3f} on {n} judged queries "
+            f"nDCG@{K} {self.none.mean():.3f} → {self.scores[chosen].mean():.3f} on {n:,} judged queries "
             f"({gain:+.3f} ± {1.96 * error:.3f}); the best of the {len(self.beyond_chance)} of "
             f"{len(self.scores)} corrections that are ahead of none by more than chance."
         )

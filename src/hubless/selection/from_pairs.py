@@ -136,7 +136,7 @@ def choose_setting(scores: HeldOutScores) -> tuple[Any, str]:
     for part, words in (("all", "held-out queries"), ("unseen", "of them with unseen items")):
         before, after = scores.of(scores.stay, part), scores.of(chosen, part)
         if len(before):
-            figures.append(f"{before.mean():.3f} → {after.mean():.3f} on {len(before)} {words}")
+            figures.append(f"{before.mean():.3f} → {after.mean():.3f} on {len(before):,} {words}")
     return chosen, f"nDCG@{K} {', '.join(figures)}; {_why(scores, len(ahead), len(allowed))}."
 
 
@@ -174,7 +174,7 @@ def surface(scores: HeldOutScores, chosen: PairSetting) -> dict[str, Any]:
     alphas = (*PAIR_ALPHAS, None)
     return {
         "x": {
-            "title": "λ / mean eigenvalue",
+            "title": "λ (× mean eigenvalue)",
             "values": ["no map" if alpha is None else alpha for alpha in alphas],
             "log": False,
         },

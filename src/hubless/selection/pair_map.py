@@ -48,9 +48,16 @@ class PairSetting:
     def __str__(self) -> str:
         if self == STAY:
             return "not moving"
-        parts = [] if self.alpha is None else [f"W toward the identity, λ = {self.alpha:g} scale"]
+        parts = [] if self.alpha is None else [str(Penalty(self.alpha, relative=True))]
+        return ", ".join([*parts, *([f"step {self.step:g}"] if self.step else [])])
+
+    def in_words(self) -> str:
+        """Return how items move, in whole words."""
+        if self == STAY:
+            return "not moving"
+        parts = [] if self.alpha is None else [f"W toward the identity, {Penalty(self.alpha, relative=True)}"]
         parts += [f"a held step of {self.step:g} toward own queries"] if self.step else []
-        return " and ".join(parts)
+        return ", and ".join(parts)
 
 
 STAY = PairSetting(None, 0.0)
