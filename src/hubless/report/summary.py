@@ -20,8 +20,8 @@ from .verdict import (
 
 SAYS = {  # of a score, whose items it is about
     "all": "",
-    "unseen": " Relevant items in no training pair, like new items: the verdict rests on these queries.",
-    "seen": " A relevant item in a training pair.",
+    "unseen": " Queries whose relevant items were in no training pair, like new items: they decide.",
+    "seen": " Queries with a relevant item in a training pair.",
 }
 
 
