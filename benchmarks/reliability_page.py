@@ -38,15 +38,16 @@ OPENING = """\
 What happens to an index when something goes wrong while it is moved. Every figure is made from the raw \
 results in `benchmarks/results/reliability`, which two commands measure again:
 
-    python -m benchmarks faults            # every operation on each store below; finished cells are skipped
-    python -m benchmarks loads             # a million rows through each store below; finished ones are skipped
+    python -m benchmarks faults            # every operation on each store; finished cells are skipped
+    python -m benchmarks loads             # a million rows through each store; finished ones are skipped
     python -m benchmarks reliability-page  # makes this page
 
 ## What is promised
 
 - **At every moment, the served name answers with all rows of one version**: all original, or all moved. \
 Never some of each, never none. Chroma is the exception: between its two renames nothing has the name, and \
-if the process is killed there, nothing has it until `recover`, `promote` or `rollback` is run ([stores.md](stores.md#chroma)).
+if the process is killed there, nothing has it until `recover`, `promote` or `rollback` is run \
+([stores.md](stores.md#chroma)).
 - **Run it again.** After a killed process, a full disk, lost rights or a lost connection, the same command \
 completes what was begun. Nothing is lost, nothing is there twice, and no temporary file is left; an empty \
 lock file may be.
