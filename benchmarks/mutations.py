@@ -115,10 +115,10 @@ MUTATIONS = (
         "numbers, 0, not self.within_classes",
     ),
     Mutation(
-        "hubs begin at the mean",
+        "hubs begin one answer later",
         "hubness.py",
-        ">= 2 * float(xp.sum(occurrence))",
-        ">= float(xp.sum(occurrence))",
+        "xp.where(occurrence >= threshold, occurrence, 0)",
+        "xp.where(occurrence > threshold, occurrence, 0)",
     ),
     Mutation(
         "a discount is one rank off",

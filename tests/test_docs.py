@@ -162,6 +162,8 @@ def test_every_kind_of_store_is_on_the_page():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_on_a_page_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
+        if target.startswith("reference/"):  # which `make docs` writes, and checks
+            continue
         assert (page.parent / target).exists(), target
 
 

@@ -90,7 +90,7 @@ def test_words_of_fit_and_evaluate(words, logged):
     assert said.rstrip().endswith("index-moved.faiss")
     said = words("evaluate", logged.model, *logged.source, *logged.asking)
     assert said.startswith("100 queries among 403 items, 10 answers each\n")
-    assert "before    after   chance" in said
+    assert "before      after  by chance" in said
     assert "Whether they are better takes queries whose answers are known" in said
     assert "text of" in said
     said = words(*arguments, "--column")

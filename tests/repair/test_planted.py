@@ -195,7 +195,9 @@ def test_queries_without_a_vector_are_left_out_of_a_diagnosis(library, tmp_path)
     for name, rows in (("items", X), ("log", gaps), ("nothing", gaps[-3:])):
         np.save(tmp_path / f"{name}.npy", rows)
     found = diagnose(tmp_path / "items.npy", queries=tmp_path / "log.npy")
-    assert ", by 300 queries, without 2 that repeat another and 3 that have no vector" in found.measured
+    assert found.measured == "among 600 items"
+    assert found.asked.startswith("300 queries")
+    assert found.asked.endswith(", without 2 that repeat another and 3 that have no vector")
     assert found.hubness == diagnose(tmp_path / "items.npy", queries=queries).hubness
     with pytest.raises(StoreError, match="has no query with a vector"):
         diagnose(tmp_path / "items.npy", queries=tmp_path / "nothing.npy")

@@ -284,7 +284,11 @@ def test_it_is_served_until_ctrl_c_and_writes_nothing(tmp_path, program):
     words += ["--embed", program("print(*map(float, text.split())) if ' ' in text else print(1, 1, 1)")]
     before = sorted(path.name for path in tmp_path.iterdir())
     running = subprocess.Popen(
-        [sys.executable, "-m", "hubless", *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "hubless", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
     )
     lines = []
     while not lines or lines[-1] != "}\n":

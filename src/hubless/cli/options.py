@@ -76,9 +76,11 @@ class Parser(argparse.ArgumentParser):
     def _nearest(self, message: str) -> str:
         """Return a hint for a verb or an option that was mistyped."""
         known = {*self._option_string_actions}
-        for choices in (action.choices for action in self._actions if isinstance(action.choices, dict)):
-            known |= {*choices}
-            known |= {option for verb in choices.values() for option in verb._option_string_actions}
+        for verbs in (
+            action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)
+        ):
+            known |= {*verbs}
+            known |= {option for verb in verbs.values() for option in verb._option_string_actions}
         wrong = re.findall(r"invalid choice: '([^']*)'", message) if "argument VERB" in message else []
         if message.startswith("unrecognized arguments: "):
             wrong = [word.partition("=")[0] for word in message.split()[2:] if word.startswith("-")]

@@ -2,7 +2,9 @@
 
 import shlex
 import shutil
-import subprocess  # nosec B404 - the command is of the user, and no shell reads it
+
+# the command is of the user, and no shell reads it
+import subprocess  # nosec B404
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +42,8 @@ def _of_command(source: str) -> Callable[[str], Any]:
 
     def encode(text: str) -> Any:
         try:
-            done = subprocess.run(  # nosec B603 - a list of words, from the command line
+            # a list of words, from the command line
+            done = subprocess.run(  # nosec B603
                 words, input=text.encode(), capture_output=True, timeout=SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
