@@ -9,6 +9,7 @@ from tests.report.pages import hostile_report, labelled_report
 
 pytestmark = pytest.mark.browser
 END, ENTER, ESCAPE = "\ue010", "\ue007", "\ue00c"  # of WebDriver
+SELECTED = "document.querySelector('#map .map').dataset.selected"
 MORPH = "document.querySelector('#map .map').dataset.morph"
 
 
@@ -46,6 +47,12 @@ def test_the_main_path(firefox, tmp_path):
     firefox.click(".map-panel li button")  # the busiest item
     hub = int(np.argmax(report.evaluation.hubness.before.occurrence))
     firefox.wait(f"document.querySelector('.map-panel').innerText.includes({report.captions.texts[hub]!r})")
+    address = f"location.hash.includes('hub={report.captions.ids[hub]}&')"
+    assert firefox.evaluate(address)
+    firefox.press(ESCAPE)
+    firefox.wait(f"{SELECTED} === '' && !{address}")
+    firefox.send("Back")
+    firefox.wait(f"{SELECTED} === {report.captions.ids[hub]!r} && {address}")
     firefox.click(".map-clear")
     firefox.wait("document.querySelectorAll('.map-clear').length === 0")
 
@@ -60,6 +67,17 @@ def test_the_main_path(firefox, tmp_path):
     firefox.evaluate("document.activeElement.blur()")
     firefox.press(ESCAPE)
     firefox.wait("!location.hash.includes('query')")
+
+
+def test_an_address_names_the_item_on_the_map(firefox, tmp_path):
+    file = labelled_report().save(tmp_path / "page.html")
+    firefox.open(f"{file.as_uri()}#hub=item-0012&state=after")
+    firefox.wait(f"{SELECTED} === 'item-0012' && {MORPH} === '1.00'")
+    assert shown(firefox, "#map .map-stage")
+    firefox.press(ESCAPE)
+    firefox.wait(f"{SELECTED} === '' && {MORPH} === '0.00' && location.hash === ''")
+    firefox.evaluate("void (location.hash = 'hub=item-0007')")
+    firefox.wait(f"{SELECTED} === 'item-0007' && {MORPH} === '0.00'")
 
 
 def test_hostile_texts_are_texts(firefox, tmp_path):
