@@ -90,15 +90,19 @@ def many_report():
     return _report(evaluate_classes(stored, unchanged(queries), labels, classes, unchanged(5)))
 
 
+def pairs_relevant():
+    """Relevant items of each query of `pairs_report`, with their scores."""
+    return [{i: 1.0} if i % 3 else {i: 2.0, i + 1: 1.0} for i in range(200)]
+
+
 @cache
 def pairs_report():
     """Queries with one or two relevant items; only half of the items are drawn."""
     rng = np.random.default_rng(4)
     X = rng.standard_normal((300, 20))
     queries = X[:200] + 0.8 * rng.standard_normal((200, 20))
-    relevant = [{i: 1.0} if i % 3 else {i: 2.0, i + 1: 1.0} for i in range(200)]
     stored = BeforeAfter(X, 0.8 * X + 0.1 * rng.standard_normal(X.shape))
-    evaluation = evaluate_relevance(stored, unchanged(queries), relevant, 10)
+    evaluation = evaluate_relevance(stored, unchanged(queries), pairs_relevant(), 10)
     return _report(evaluation, Drawing(max_points=150))
 
 
