@@ -9,6 +9,8 @@ const RIGHT = 616;
 const COLUMN = 500;
 const TILE = 240;
 const SMALLEST = 0.7;
+const SENTENCE = [[25, 36], [22, 29], [20, 27]];
+const LOWEST = 340;
 const KINDS = { move: ["✓", "accent"], mixed: ["±", "text"], harmful: ["✕", "wrong"] };
 const JUDGED = { better: "accent", worse: "wrong" };
 
@@ -54,7 +56,7 @@ export const drawCard = (card) => {
   pen.write(LEFT, 80, card.title, { size: 26, colour: "muted" });
   const title = { size: 46, colour, bold: true, most: 2, step: 54 };
   const y = 146 + pen.write(LEFT, 146, `${sign} ${card.verdict}`, title);
-  pen.write(LEFT, y + 50, card.words, { size: 25, most: y === 146 ? 4 : 3, step: 36 });
+  writeSentence(pen, y + 50, card.words);
   pen.box(LEFT, 362, WIDTH - 2 * LEFT, 2, "line");
   if (card.hub) drawHub(pen, card.hub);
   card.tiles.forEach((tile, place) =>
@@ -63,6 +65,13 @@ export const drawCard = (card) => {
   pen.write(LEFT, 606, card.sizes, { size: 18, colour: "muted", width: 800 });
   pen.write(WIDTH - LEFT - 91, 606, "hubless", { size: 21, bold: true });
   return canvas;
+};
+
+/** In the largest letters that have room for all of it. */
+const writeSentence = (pen, y, text) => {
+  const styles = SENTENCE.map(([size, step]) => ({ size, step, most: 1 + Math.floor((LOWEST - y) / step) }));
+  const hasRoom = (style) => pen.lines(text, { ...style, most: style.most + 1 }).length <= style.most;
+  pen.write(LEFT, y, text, styles.find(hasRoom) ?? styles.at(-1));
 };
 
 const drawHub = (pen, hub) => {
@@ -85,7 +94,7 @@ const drawTile = (pen, x, y, tile) => {
   pen.write(x, y + 60, tile.says, { size: 18, colour: JUDGED[tile.judgement] ?? "muted", width: TILE });
 };
 
-/** What draws boxes and texts; `write` returns how much lower than y the last line of the text is. */
+/** What draws boxes and texts; `write` returns how much lower than y the last line of `lines` is. */
 const penOf = (canvas) => {
   const context = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
@@ -95,17 +104,20 @@ const penOf = (canvas) => {
     use(colour);
     context.fillRect(x, y, width, height);
   };
-  const write = (x, y, text, { size, colour = "text", bold, width = WIDTH - 2 * LEFT, most = 1, step = 0 }) => {
+  const lines = (text, { size, bold, width = WIDTH - 2 * LEFT, most = 1 }) => {
     const font = (pixels) => (context.font = `${bold ? "bold " : ""}${pixels}px ${family}`);
     font(size);
     const wide = context.measureText(text).width;
     if (most === 1) font(size * Math.min(1, Math.max(SMALLEST, width / Math.max(wide, 1))));
-    use(colour);
-    const lines = linesOf([...text], most, (part) => context.measureText(part.join("")).width <= width);
-    lines.forEach((line, number) => context.fillText(line.join(""), x, y + number * step));
-    return step * Math.max(0, lines.length - 1);
+    return linesOf([...text], most, (part) => context.measureText(part.join("")).width <= width);
   };
-  return { box, write };
+  const write = (x, y, text, { colour = "text", step = 0, ...style }) => {
+    const written = lines(text, style);
+    use(colour);
+    written.forEach((line, number) => context.fillText(line.join(""), x, y + number * step));
+    return step * Math.max(0, written.length - 1);
+  };
+  return { box, lines, write };
 };
 
 /** The lines of a text, of letters; what has no room ends in an ellipsis. */

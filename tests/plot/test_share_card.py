@@ -36,7 +36,7 @@ def figures():
     }
 
 
-HUB = {"id": "item-7", "text": "leaf 7 of the beech", "before": 1360, "after": 18}
+HUB = {"id": "item-7", "text": "leaf 7 of the beech", "before": 1360, "after": 18, "harm_before": 40}
 
 
 def drawn(figures, hubs=(HUB,), threshold=20):
@@ -65,9 +65,21 @@ def test_the_bars_are_as_long_as_the_counts(figures):
 
 def test_what_chance_explains_is_no_hub(figures):
     _, texts = drawn(figures, threshold=1361)
-    assert "The busiest item: no hub, chance makes as busy ones" in texts
+    assert "The worst item: no hub, chance makes as busy ones" in texts
     assert "The worst hub" not in texts
     assert "before" not in drawn(figures, hubs=())[1]
+
+
+def test_a_hub_is_shown_before_items_that_do_more_harm(figures):
+    item, harmless = {**HUB, "id": "a", "text": "few", "before": 19}, {**HUB, "harm_before": 0}
+    assert {"The worst hub", HUB["text"]} < {*drawn(figures, [item, HUB])[1]}
+    assert {"The busiest hub", HUB["text"]} < {*drawn(figures, [harmless])[1]}
+
+
+def test_a_long_sentence_is_whole_below_two_lines_of_a_title(figures):
+    figures["summary"]["verdict"]["title"] = "Better for seen items, no measurable gain for all of the others"
+    words = figures["summary"]["sentence"] = "moves " * 53 + "the end."
+    assert words in " ".join(drawn(figures)[1])
 
 
 def test_hostile_texts_are_drawn_as_texts_inside_of_the_picture(figures):

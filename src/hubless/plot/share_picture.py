@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, LEFT, RIGHT = 1200, 630, 72, 616  # pixels; the latter two: where its two columns begin
 COLUMN, TILE = 500, 240  # widths: of the hub, and of a figure
 SMALLEST = 0.7  # of the size of letters, before a text is cut
+SENTENCE, LOWEST = ((25, 36), (22, 29), (20, 27)), 340  # its letters and steps, largest first; its last line
 POINT = 72 / 100  # of a pixel
 KINDS = {"move": ("✓", "accent"), "mixed": ("±", "text"), "harmful": ("✕", "wrong")}
 JUDGED = {"better": "accent", "worse": "wrong"}
@@ -46,7 +47,7 @@ def share_card(report: ReportOrFigures) -> "Figure":
         _write(axes, LEFT, 80, card["title"], Letters(26, "muted"))
         title = Letters(46, colour, weight="bold", most=2, step=54)
         y = 146 + _write(axes, LEFT, 146, f"{sign} {card['verdict']}", title)
-        _write(axes, LEFT, y + 50, card["words"], Letters(25, most=4 if y == 146 else 3, step=36))
+        _write_sentence(axes, y + 50, card["words"])
         _box(axes, LEFT, 362, WIDTH - 2 * LEFT, 2, "line")
         if card["hub"] is not None:
             _draw_hub(axes, card["hub"])
@@ -55,6 +56,15 @@ def share_card(report: ReportOrFigures) -> "Figure":
         _write(axes, LEFT, 606, card["sizes"], Letters(18, "muted", 800))
         _write(axes, WIDTH - LEFT - 91, 606, "hubless", Letters(21, weight="bold"))
         return figure
+
+
+def _write_sentence(axes: "Axes", y: float, text: str) -> None:
+    """Write the sentence in the largest letters that have room for all of it."""
+    for size, step in SENTENCE:
+        letters = Letters(size, most=1 + int((LOWEST - y) // step), step=step)
+        if len(_lines(text, letters._replace(most=letters.most + 1))) <= letters.most:
+            break
+    _write(axes, LEFT, y, text, letters)
 
 
 def _draw_hub(axes: "Axes", hub: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ def share_card(
 ) -> dict[str, Any]:
     """Return the texts of the picture, each on one line, and the two numbers of its bars.
 
-    `hubs` has the worst item first; it is a hub where queries find it at least `threshold` times.
+    `hubs` has the items that do the most harm first; hubs are those that at least `threshold` queries find.
 
     Users' texts are cut, and have spaces for characters that steer: what is left can only be read.
     """
@@ -28,7 +28,7 @@ def share_card(
         "verdict": _line(summary["verdict"]["title"]),
         "words": _line(summary["sentence"], 400),
         "tiles": [_tile(tile) for tile in summary["figures"][:SHOWN]],
-        "hub": _hub(hubs[0], counts["hub_k"], threshold) if hubs else None,
+        "hub": _worst(hubs, counts["hub_k"], threshold) if hubs else None,
         "sizes": f"{items} items · {queries} queries · {dimension} dimensions",
     }
 
@@ -53,10 +53,13 @@ def _tile(tile: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _hub(hub: Mapping[str, Any], k: int, threshold: int) -> dict[str, Any]:
+def _worst(hubs: Sequence[Mapping[str, Any]], k: int, threshold: int) -> dict[str, Any]:
+    """Return the worst hub; where none is listed, the worst item."""
+    hub = next((hub for hub in hubs if hub["before"] >= threshold), hubs[0])
+    worst = "worst" if hub["harm_before"] else "busiest"
     is_hub = hub["before"] >= threshold
     return {
-        "title": "The worst hub" if is_hub else "The busiest item: no hub, chance makes as busy ones",
+        "title": f"The {worst} hub" if is_hub else f"The {worst} item: no hub, chance makes as busy ones",
         "name": _line(hub["text"] or hub["id"]),
         "before": hub["before"],
         "after": hub["after"],
