@@ -47,7 +47,8 @@ def news(quick: bool) -> list[Words]:
         X, y = (data := datasets.load("news")).X, data.y
     np.save("news.npy", X)
     _write_table("news.csv", ["newsgroup"], [[GROUPS[code]] for code in y])
-    return [["report", "news.npy", "--items", "news.csv", "--labels", "newsgroup"]]
+    items = ["news.npy", "--items", "news.csv", "--labels", "newsgroup"]
+    return [["report", *items, "--title", "News: posts in 20 newsgroups"]]
 
 
 def banking77(quick: bool) -> list[Words]:
@@ -57,7 +58,8 @@ def banking77(quick: bool) -> list[Words]:
             shutil.copyfile(folder / f"{part}.csv", f"{part}.csv")
             shutil.copyfile(folder / f"{part}_minilm_384.npy", f"{part}.npy")
     items = ["train.npy", "--metric", "cosine", "--items", "train.csv", "--labels", "category"]
-    return [["report", *items, "--queries", "test.npy", "--query-items", "test.csv"]]
+    title = "banking77: questions of a bank's customers"
+    return [["report", *items, "--queries", "test.npy", "--query-items", "test.csv", "--title", title]]
 
 
 def scifact(quick: bool) -> list[Words]:
@@ -72,7 +74,8 @@ def scifact(quick: bool) -> list[Words]:
             rows = [(key, text.get(key, "")) for key in json.loads((folder / ids).read_text())]
             _write(name, np.load(folder / f"{name}_minilm_384.npy"), rows)
     items = ["docs.npy", "--metric", "cosine", "--items", "docs.csv", "--pairs", "pairs.tsv"]
-    return [["report", *items, "--queries", "queries.npy", "--query-items", "queries.csv"]]
+    queries = ["--queries", "queries.npy", "--query-items", "queries.csv"]
+    return [["report", *items, *queries, "--title", "SciFact: claims and abstracts"]]
 
 
 def flickr8k(quick: bool) -> list[Words]:
@@ -97,7 +100,7 @@ def flickr8k(quick: bool) -> list[Words]:
     queries = ["--pairs", "pairs.tsv", "--queries", "captions.npy", "--query-items", "captions.csv"]
     return [
         ["fit", *items, "--queries", "log.npy", "-o", "model"],
-        ["report", *items, *queries, "--model", "model"],
+        ["report", *items, *queries, "--model", "model", "--title", "Flickr8k: captions and images"],
     ]
 
 
