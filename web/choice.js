@@ -1,5 +1,6 @@
 import { rect, text } from "@observablehq/plot";
 import { chart, draw, hover, NARROW, ramp, shade } from "./chart.js";
+import { compareMovers } from "./compare_movers.js";
 import { element, folded, oneLine, table } from "./dom.js";
 import { duration, formOf, inForm, prose, short } from "./format.js";
 import { moverChart } from "./movers.js";
@@ -19,6 +20,7 @@ export const renderChoice = (section, figures) => {
   section.append(element("p", { class: "user", dir: "auto" }, prose(choice.words)));
   if (choice.movers?.length) moverChart(section, choice.movers, form);
   else section.append(element("p", {}, "No other movers were tried."));
+  if (choice.compared) compareMovers(section, choice.compared, figures.counts.hub_k, form);
   if (choice.surface) {
     const part = folded(`Scores over ${choice.surface.x.title} and ${choice.surface.y.title}`);
     section.append(part);

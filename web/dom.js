@@ -152,7 +152,13 @@ export const table = (columns, rows, title) =>
           element(
             "tr",
             {},
-            ...row.map((cell, place) => element("td", { class: columns[place].numeric && "numeric" }, cell)),
+            ...row.map((cell, place) =>
+              element(
+                "td",
+                { class: columns[place].numeric && "numeric", "data-title": columns[place].title },
+                cell,
+              ),
+            ),
           ),
         ),
       ),

@@ -143,7 +143,11 @@ def hostile_report():
         | {"why_not": text}
         for i, text in enumerate([*HOSTILE, LONG])
     ]
+    apart = {"mean": -0.02, "error": 0.03, "within": True}
+    figures = {"in_race": apart, "value": 0.5, "here": apart, "skewness": 1.0, "never": 0.1}
+    settings = [{**mover, **figures, "does": mover["name"], "fixed": 3, "broken": 2} for mover in movers]
     choice = {"words": every, "movers": movers, "seconds": [{"what": every, "seconds": 1.0}]}
+    choice["compared"] = {"measure": "Accuracy", "settings": settings}
     step = {"title": every, "code": every + LONG, "language": every}
     description = ModelDescription(
         every, None, choice, {"words": every, "steps": [step], "undo": [step]}, [(every, LONG)] * 2

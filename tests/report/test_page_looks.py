@@ -236,6 +236,9 @@ def test_hostile_texts_are_texts(open_page, view):
         content = letters(page.locator(section).text_content())
         missing = [text for text in HOSTILE[:5] if letters(text)[:28] not in content]
         assert missing == [], section
+    cells = page.locator("#choice .stacked tbody tr").first.locator("td").all_text_contents()
+    assert letters(HOSTILE[0]) in letters(cells[0])
+    assert cells[2:] == ["50.0\xa0%\u22122.0 ±\xa03.0within the error", "1.00", "10.0\xa0%", "3", "2"]
     assert page.locator("#hubs [dir=auto]").count() > 12
     assert LONG[:1999] in page.locator("#apply dd").first.text_content()  # longer texts are cut
     check_width(page)

@@ -80,6 +80,8 @@ class AnsweredQueries(NamedTuple):
     model: Repair
     items: IndexItems  # that are stored
     query_ids: Sequence[Any]
+    learned: Judgements | None = None  # of judged queries, some of which were held out: the others
+    held: Judgements | None = None  # those that were held out
 
 
 def answer_index(
@@ -295,11 +297,11 @@ def try_pairs(
     if n < MIN_JUDGED:
         raise StoreError(f"{n} judged queries are too few to hold some out: give {MIN_JUDGED} or more.")
     learned, held = query_folds(n, PARTS, np.random.default_rng(random_state))[0]
-    model = learn_from_pairs(items, judgements.take(learned), random_state=random_state, progress=progress)
-    queries = judgements.take(np.sort(held))
+    others, queries = judgements.take(learned), judgements.take(np.sort(held))
+    model = learn_from_pairs(items, others, random_state=random_state, progress=progress)
     evaluation = evaluate_pairs(model, items, queries, k)
     evaluation.notes.append(
         f"{len(held):,} of {n:,} judged queries were held out; the others were learned from."
     )
     evaluation = replace(evaluation, whose=f", held out of {n:,} judged ones")
-    return AnsweredQueries(evaluation, model, items, queries.ids)
+    return AnsweredQueries(evaluation, model, items, queries.ids, others, queries)

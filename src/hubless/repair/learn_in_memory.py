@@ -49,7 +49,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
     n_classes = len(set(y.tolist()))
     check_classes(n_classes, label)
     started = perf_counter()
-    movers = _movers_for(items.metric, mover)
+    movers = movers_for_metric(items.metric, mover)
     chooser = MoveLabeledClassifierCV(mover=movers, lift=False, random_state=random_state).fit(X, y)
     parts = [step for step in steps(chooser.mover_) if not isinstance(step, Unit)]
     chosen = clone(parts[0]) if parts else Stay()
@@ -82,7 +82,7 @@ def check_classes(n_classes: int, label: str) -> None:
         raise StoreError(f"column {label!r} has {n_classes} class; two or more are needed to learn.")
 
 
-def _movers_for(metric: str, mover: str) -> list[Mover]:
+def movers_for_metric(metric: str, mover: str) -> list[Mover]:
     """Return the movers that are tried; for "auto", those that add no column and can be learned in parts."""
     movers = movers_in_parts() if mover == "auto" else [MoveLabeled(alpha) for alpha in MIDDLE]
     if metric == "l2":

@@ -1,6 +1,7 @@
 """How a model was chosen: the scores over λ and k, every mover that was tried, the time."""
 
 from collections.abc import Mapping
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 from ..arrays import to_numpy
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..movers import MoveLabeled, Mover
-from ..selection.candidates import name, steps
+from ..selection.candidates import check_movers, name, settings_by_name, steps
 from ..selection.explain import tried_rows
-from ..selection.folds import TIE, tried_row
+from ..selection.folds import TIE, mean_and_error, tried_row
 from ..solve import Penalty, check_alpha
 
 SAMPLE = 2000  # objects that a surface is measured on, where the model has none
@@ -47,12 +48,33 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     errors = model.cv_results_["std_test_score"].reshape(shape) / np.sqrt(n_folds)
     grid, rows = model.grid_, []
     chosen = (grid["n_targets"].index(model.n_targets_), _surface_of(model)["chosen"][0])
+    of_folds = to_numpy(model.scores_)  # (folds, targets, alphas, ks)
+    of_choice = of_folds[:, *chosen, grid["n_neighbors"].index(model.n_neighbors_)]
     for t, a in np.ndindex(scores.shape[:2]):
         k = int(np.nanargmax(scores[t, a]))
         setting = f"MoveLabeled({Penalty(grid['alpha'][a], is_relative)}, n_targets={grid['n_targets'][t]})"
-        score, error, voters = scores[t, a, k], errors[t, a, k], int(grid["n_neighbors"][k])
-        rows.append(tried_row(setting, score, error, None, chosen=(t, a) == chosen, k=voters))
+        apart = of_choice - of_folds[:, t, a, k]
+        figures, voters = (scores[t, a, k], errors[t, a, k], None), int(grid["n_neighbors"][k])
+        behind = mean_and_error(apart[~np.isnan(apart)])
+        rows.append(tried_row(setting, *figures, chosen=(t, a) == chosen, k=voters, behind=behind))
     return sorted(rows, key=lambda row: (-row["score"], not row["chosen"]))
+
+
+def _setting(alpha: float, unit: str, n_targets: int) -> str:
+    return f"MoveLabeled(alpha={alpha:.3g}{unit}, n_targets={n_targets})"
+
+
+def tried_settings(model: Any, X: np.ndarray) -> dict[str, Mover]:
+    """Return what a classifier chose among, by the names of `choice_of`; nothing where it did not choose."""
+    if not isinstance(model, MoveLabeledClassifierCV):
+        return {}
+    if "mover" in model.cv_results_:
+        return settings_by_name(X, check_movers(model.mover) or [])
+    is_relative, settings = model.alphas is None, {}
+    for alpha, n_targets in product(model.grid_["alpha"], model.grid_["n_targets"]):
+        mover = MoveLabeled(Penalty(float(alpha), is_relative), int(n_targets), center=model.center)
+        settings[_setting(float(alpha), " scale" * is_relative, int(n_targets))] = mover
+    return settings
 
 
 def _surface_of(model: MoveLabeledClassifierCV) -> dict[str, Any]:

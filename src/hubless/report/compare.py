@@ -17,7 +17,8 @@ from ..evaluation import BeforeAfter, Evaluation, evaluate_classes
 from ..moved_neighbors import MovedNeighbors
 from ..movers.points import as_queries
 from ..selection.candidates import name
-from .choice import choice_of, with_surface
+from .choice import choice_of, tried_settings, with_surface
+from .compare_movers import LabelRivals, with_rivals
 from .details import Captions
 from .figures import matrix_of
 from .links import check_link
@@ -113,6 +114,8 @@ def compare(
     if seconds is not None:
         choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
     choice = with_surface(choice, X, labels, model.mover_, evaluation.answers.ks.after, random_state)
+    rivals = LabelRivals(evaluation, tried_settings(model, X), _weights(model), model.weights)
+    choice = with_rivals(choice, rivals, None)
     description = ModelDescription(
         name(model.mover_), matrix_of(model.mover_), choice, _apply(model, evaluation), _provenance(model, X)
     )
@@ -194,8 +197,13 @@ def _evaluate(
         classes,
         BeforeAfter(_plain_neighbors(model, X, labels), model._n_neighbors()),
         by_distance=model.weights == "distance",
-        weights=None if model.weights_ is None else to_numpy(model.weights_),
+        weights=_weights(model),
     )
+
+
+def _weights(model: Any) -> np.ndarray | None:
+    """Return the weights of the votes of a model's objects."""
+    return None if model.weights_ is None else to_numpy(model.weights_)
 
 
 def _plain_neighbors(model: Any, X: np.ndarray, labels: np.ndarray) -> int:

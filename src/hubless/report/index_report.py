@@ -17,6 +17,7 @@ from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets
 from .atlas import check_atlas
 from .choice import choice_of_repair, with_surface
+from .compare_movers import Rivals, rivals_of, with_rivals
 from .details import Captions
 from .figures import matrix_of
 from .links import check_link
@@ -141,7 +142,9 @@ def report_index(
         moved=store.moved_name,
     )
     folder = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    return make_report(answered.evaluation, captions, _describe(answered, names, folder), drawing)
+    rivals = None if model is not None else rivals_of(answered, k)
+    description = _describe(answered, names, folder, rivals, progress)
+    return make_report(answered.evaluation, captions, description, drawing)
 
 
 def _check_one_space(store: Store, queries: Store) -> None:
@@ -211,13 +214,21 @@ def _name(typed: str | None, given: Source | None, store: Store) -> str:
     return typed or (os.fspath(given) if isinstance(given, str | os.PathLike) else store.name)
 
 
-def _describe(answered: AnsweredQueries, names: Named, folder: str | None) -> ModelDescription:
-    """Return what the page says of the model."""
+def _describe(
+    answered: AnsweredQueries,
+    names: Named,
+    folder: str | None,
+    rivals: Rivals | None,
+    progress: bool | None,
+) -> ModelDescription:
+    """Return what the page says of the model, and of its rivals where it was chosen here."""
     model, evaluation = answered.model, answered.evaluation
     answers, learned = evaluation.answers, model.facts.get("learned", {})
     choice = choice_of_repair(learned)
     if answers.labels is not None:
         choice = with_surface(choice, answers.stored.before, answers.labels, model.mover, answers.ks.after)
+    if rivals is not None:
+        choice = with_rivals(choice, rivals, progress)
     return ModelDescription(
         str(learned.get("mover") or name(model.mover)),
         matrix_of(model.mover),

@@ -1,5 +1,6 @@
 """What `mover="auto"` chooses among: simple movers, and what they are extended by."""
 
+from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
@@ -124,6 +125,18 @@ def steered(mover: Mover) -> list[Mover]:
         for alpha in PENALTIES
         for strength in STRENGTHS
     ]
+
+
+def settings_by_name(X: Array, given: Iterable[Mover] = ()) -> dict[str, Mover]:
+    """Return every setting that a race on these objects can try, by the name it has in the race's table."""
+    movers = [*given]
+    if not movers:
+        simple = [*simple_movers(), *movers_for(X)]
+        bases = [*simple, *(new for mover in simple for new in balanced(mover)), unchosen()]
+        bases += [Chain(list(chain)) for chain in TO_STEER]
+        movers = [*bases, *(new for base in bases for new in steered(base))]
+        movers += [new for mover in simple for new in balanced(without_column(mover))]
+    return {name(mover): mover for mover in [*movers, *map(without_column, movers)]}
 
 
 def _then(mover: Mover, last: Mover) -> Mover:

@@ -43,6 +43,7 @@ def tried_rows(table: dict[str, np.ndarray], chosen: str) -> list[dict[str, Any]
             k=int(table["n_neighbors"][i]),
             seconds=float(table["seconds"][i]),
             why_not=str(table["error"][i]),
+            behind=(table["behind_choice"][i], table["standard_error"][i]),
         )
         for i in range(len(scores))
     ]

@@ -213,8 +213,12 @@ def tried_row(
     k: int | None = None,
     seconds: float | None = None,
     why_not: str = "",
+    behind: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
-    """Return a setting that was tried as plain data for a page; null for what is not finite."""
+    """Return a setting that was tried as plain data for a page; null for what is not finite.
+
+    `behind` is by how much the chosen one is ahead of it on the same queries, and the standard error of that.
+    """
     return {
         "name": name,
         "k": k,
@@ -224,4 +228,5 @@ def tried_row(
         "seconds": seconds,
         "chosen": chosen,
         "why_not": why_not,
+        "behind": None if behind is None or not np.isfinite(behind).all() else [*map(float, behind)],
     }

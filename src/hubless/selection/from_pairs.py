@@ -165,7 +165,10 @@ def tried_rows(scores: HeldOutScores, chosen: Any) -> list[dict[str, Any]]:
         if not scores.spares_unseen(setting):
             why_not = "may harm queries with unseen items"
         figures = (*mean_and_error(values), len(values))
-        rows.append(tried_row(str(setting), *figures, chosen=setting == chosen, why_not=why_not))
+        behind = mean_and_error(scores.of(chosen, "all") - values)
+        rows.append(
+            tried_row(str(setting), *figures, chosen=setting == chosen, why_not=why_not, behind=behind)
+        )
     return sorted(rows, key=lambda row: -row["score"])
 
 
