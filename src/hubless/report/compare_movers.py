@@ -32,7 +32,7 @@ from .verdict import name as name_of
 BEST = 3  # settings that are compared, besides not moving
 
 
-class Found(NamedTuple):
+class SettingAnswers(NamedTuple):
     """What the queries of a page find with one setting."""
 
     values: np.ndarray  # the measure that decides, of each query that it is the mean of
@@ -60,7 +60,7 @@ class Rivals(Protocol):
     def known(self) -> BeforeAfter:
         """Return what is found without moving and with the chosen setting: it is not fitted again."""
 
-    def find(self, row: Mapping[str, Any]) -> Found:
+    def find(self, row: Mapping[str, Any]) -> SettingAnswers:
         """Fit a setting and search with all queries."""
 
 
@@ -124,7 +124,11 @@ def best_settings(rivals: Rivals, tried: Sequence[Mapping[str, Any]]) -> list[Ma
 
 
 def _setting(
-    rivals: Rivals, row: Mapping[str, Any], found: Found, before: Found, after: Found
+    rivals: Rivals,
+    row: Mapping[str, Any],
+    found: SettingAnswers,
+    before: SettingAnswers,
+    after: SettingAnswers,
 ) -> dict[str, Any]:
     """Return a setting of the race with what the queries of the page find."""
     apart = None if row["chosen"] else mean_and_error(after.values - found.values)
@@ -186,9 +190,11 @@ class LabelRivals:
     def known(self) -> BeforeAfter:
         """Return what is found before and after, as it was measured."""
         correct, hubness = self.evaluation.answers.correct, self.evaluation.hubness
-        return BeforeAfter(*(Found(c.astype(float), c, h) for c, h in zip(correct, hubness, strict=True)))
+        return BeforeAfter(
+            *(SettingAnswers(c.astype(float), c, h) for c, h in zip(correct, hubness, strict=True))
+        )
 
-    def find(self, row: Mapping[str, Any]) -> Found:
+    def find(self, row: Mapping[str, Any]) -> SettingAnswers:
         """Fit a mover to the stored objects, and let the objects vote as in the race."""
         answers, tried = self.evaluation.answers, self.movers[row["name"]]
         assert answers.labels is not None
@@ -204,7 +210,7 @@ class LabelRivals:
             stored, queries, answers.labels, answers.truth, ks, metric=answers.metric, **options
         )
         correct = measured.answers.correct.after
-        return Found(correct.astype(float), correct, measured.hubness.after)
+        return SettingAnswers(correct.astype(float), correct, measured.hubness.after)
 
 
 # --- from pairs of queries and items ------------------------------------------------------------------------
@@ -240,7 +246,7 @@ class PairRivals:
         """Return what is found before and after, as it was measured."""
         return BeforeAfter(*(self._found(self.evaluation, state) for state in BeforeAfter._fields))
 
-    def find(self, row: Mapping[str, Any]) -> Found:
+    def find(self, row: Mapping[str, Any]) -> SettingAnswers:
         """Move all items as a setting does, learned from the same queries, and search with the others."""
         answers, setting = self.evaluation.answers, PAIR_SETTINGS[row["name"]]
         moved = self.pairs.stepped(setting.step, self.pairs.moved(setting.alpha, answers.stored.before))
@@ -248,11 +254,11 @@ class PairRivals:
         k, metric = answers.ks.after, answers.metric
         return self._found(evaluate_relevance(stored, queries, self.relevant, k, metric=metric), "after")
 
-    def _found(self, evaluation: Evaluation, state: str) -> Found:
+    def _found(self, evaluation: Evaluation, state: str) -> SettingAnswers:
         answers = evaluation.answers
         near = getattr(answers.neighbors, state)[:, : answers.ks.after]
         values = ndcg(gains(near, self.relevant), self.relevant)[self.decides]
-        return Found(values, getattr(answers.correct, state), getattr(evaluation.hubness, state))
+        return SettingAnswers(values, getattr(answers.correct, state), getattr(evaluation.hubness, state))
 
 
 PAIR_SETTINGS = {
