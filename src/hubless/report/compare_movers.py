@@ -26,8 +26,9 @@ from ..selection.folds import TIE, mean_and_error
 from ..selection.grid import PAIR_ALPHAS
 from ..selection.pair_map import STAY, STEPS, JudgedQueries, PairMap, PairSetting
 from ..support.progress import progress_bar
-from .verdict import capital, deciding
-from .verdict import name as name_of
+from .scores_in_words import capital
+from .scores_in_words import name as name_of
+from .verdict import deciding
 
 BEST = 3  # settings that are compared, besides not moving
 
