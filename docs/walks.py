@@ -37,9 +37,9 @@ def visited(call: Callable[[], Any]) -> list[str]:
         code = frame.f_code
         is_named = not code.co_name.startswith("<") and code.co_flags & FUNCTION
         if event == "call" and is_named and code.co_filename.startswith(str(PACKAGE)):
-            at_import = frame.f_back is not None and frame.f_back.f_code.co_name == "<module>"
-            if not at_import:
-                files.add(str(Path(code.co_filename).relative_to(PACKAGE)))
+            file = str(Path(code.co_filename).relative_to(PACKAGE))
+            if file not in files and not is_importing(frame):
+                files.add(file)
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -51,6 +51,15 @@ def visited(call: Callable[[], Any]) -> list[str]:
         sys.setprofile(None)
         threading.setprofile(None)
     return sorted(files)
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Say whether a module of the package is being imported, which happens once in a process."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def write_inputs() -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """The best settings of a race side by side, against the same settings fitted by the public API."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -97,9 +98,11 @@ def test_the_best_penalties_of_a_grid(trees):
     assert settings[0]["chosen"]
     assert all(one["score"] >= other["score"] for one, other in pairwise(settings))
     for setting in settings:
-        alpha, n_targets = setting["name"].removeprefix("MoveLabeled(alpha=").split(" scale, n_targets=")
+        alpha, n_targets = re.fullmatch(
+            r"MoveLabeled\(λ = (.*) × mean eigenvalue, n_targets=(.*)\)", setting["name"]
+        ).groups()
         near = min(model.grid_["alpha"], key=lambda value: abs(value - float(alpha)))
-        mover = MoveLabeled(Penalty(near, relative=True), int(n_targets.removesuffix(")")))
+        mover = MoveLabeled(Penalty(near, relative=True), int(n_targets))
         stored = MoveLabeledClassifier(3, mover=mover).fit(X, y).moved_
         k_plain = report.figures["counts"]["k_before"]
         check_setting(setting, stored, trees, k_plain, (model.moved_, model.n_neighbors_))

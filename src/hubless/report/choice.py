@@ -52,7 +52,7 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     of_choice = of_folds[:, *chosen, grid["n_neighbors"].index(model.n_neighbors_)]
     for t, a in np.ndindex(scores.shape[:2]):
         k = int(np.nanargmax(scores[t, a]))
-        setting = f"MoveLabeled({Penalty(grid['alpha'][a], is_relative)}, n_targets={grid['n_targets'][t]})"
+        setting = _setting(Penalty(grid["alpha"][a], is_relative), grid["n_targets"][t])
         apart = of_choice - of_folds[:, t, a, k]
         figures, voters = (scores[t, a, k], errors[t, a, k], None), int(grid["n_neighbors"][k])
         behind = mean_and_error(apart[~np.isnan(apart)])
@@ -60,8 +60,9 @@ def _penalties(model: MoveLabeledClassifierCV) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["score"], not row["chosen"]))
 
 
-def _setting(alpha: float, unit: str, n_targets: int) -> str:
-    return f"MoveLabeled(alpha={alpha:.3g}{unit}, n_targets={n_targets})"
+def _setting(penalty: Penalty, n_targets: int) -> str:
+    """Return the name of the paper's mover with these parameters."""
+    return f"MoveLabeled({penalty}, n_targets={n_targets})"
 
 
 def tried_settings(model: Any, X: np.ndarray) -> dict[str, Mover]:
@@ -72,8 +73,9 @@ def tried_settings(model: Any, X: np.ndarray) -> dict[str, Mover]:
         return settings_by_name(X, check_movers(model.mover) or [])
     is_relative, settings = model.alphas is None, {}
     for alpha, n_targets in product(model.grid_["alpha"], model.grid_["n_targets"]):
-        mover = MoveLabeled(Penalty(float(alpha), is_relative), int(n_targets), center=model.center)
-        settings[_setting(float(alpha), " scale" * is_relative, int(n_targets))] = mover
+        penalty = Penalty(float(alpha), is_relative)
+        mover = MoveLabeled(penalty, int(n_targets), center=model.center)
+        settings[_setting(penalty, n_targets)] = mover
     return settings
 
 
