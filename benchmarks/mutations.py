@@ -24,7 +24,15 @@ from .record import Options
 ROOT = Path(__file__).parent.parent
 FOLDER, PEERS = ROOT / "benchmarks" / "results" / "tests", ("pytest", "pytest-xdist", "hypothesis")
 FOLDERS = ("src", "tests", "benchmarks", "docs", "web")
-FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml")
+FILES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "Makefile",
+    "pyproject.toml",
+)
 MARKS = "torch or services or browser or faults or slow"
 # tests of this list of mutations: the first looks for the text that was replaced, the second for the results
 NOT_RUN = (
