@@ -173,7 +173,7 @@ def test_better_neighbors_are_reported_where_accuracy_is_level():
 
 
 def test_worse_neighbors_are_reported_where_accuracy_is_level():
-    """The loss of measured neighbours is told as loudly as a gain: no accuracy hides it."""
+    """A measured loss of neighbours is named as a gain is: accuracy does not hide it."""
     moved, stored, labels = one_right_or_six()
     assert [shares_by_loops(state, labels) for state in (stored, moved)] == [(True, 0.6), (True, 0.1)]
     evaluation = level_accuracy(stored, moved, labels)

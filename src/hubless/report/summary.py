@@ -79,7 +79,7 @@ def _rank_words(judgement: Judgement, first: Change) -> str:
 
 
 def _beside(first: Change, change: Change) -> str:
-    """Say how another figure changes; `first` is told before it."""
+    """Say how another figure changes, after what was said of the `first`."""
     if change.measure != first.measure:
         return f"{plain_name(change)} {'rises' if change.low > 0 else 'falls'} {from_to(change)}"
     where = "higher" if change.low > 0 else "lower"

@@ -1,4 +1,4 @@
-"""The verdict: is moving worth it? It rests on one figure; others that change measurably are told with it."""
+"""The verdict: is moving worth it? One figure decides; others that change measurably are named beside it."""
 
 from dataclasses import asdict, dataclass
 from typing import Literal
