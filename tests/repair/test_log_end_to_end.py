@@ -53,6 +53,14 @@ def asked(case, store, queries):
     return [list(row) for row in case.ask(store, queries, K)]
 
 
+def check_same_answers(case, answers, before):
+    """Answers are as they were: the same, or within the recall of an index that is opened anew."""
+    if case.answers_again:
+        assert answers == before
+    shared = [len({*row} & {*old}) / K for row, old in zip(answers, before, strict=True)]
+    assert sum(shared) / len(shared) >= case.recall
+
+
 def check_held_back(case, store, served, items, queries, before):
     """Planted items are rarely found now, other answers are as they were; then everything is as it was."""
     again = store.sibling(served)
@@ -75,7 +83,7 @@ def test_planted_hubs_are_held_back_and_come_back(case, tmp_path):
         assert model.query_note is None
         assert apply_index(model, store, case.green)["written"] == len(items.ids)
         assert apply_index(model, store, case.green)["written"] == 0  # nothing is done twice
-        assert asked(case, store, items.new) == before  # blue serves, untouched
+        check_same_answers(case, asked(case, store, items.new), before)  # blue serves, untouched
         promote_index(store, case.green)
         again, after = check_held_back(case, store, served, items, items.new, before)
         moved = by_loops(items.ids, model.move(items.X), items.new, kind)
@@ -83,7 +91,7 @@ def test_planted_hubs_are_held_back_and_come_back(case, tmp_path):
         with pytest.raises(StoreError, match="already moved"):
             apply_index(model, again, case.green + "2")
         rollback_index(again)
-        assert asked(case, store.sibling(served), items.new) == before
+        check_same_answers(case, asked(case, store.sibling(served), items.new), before)
 
 
 def test_with_one_more_column_queries_get_a_zero(case, tmp_path):
@@ -97,7 +105,7 @@ def test_with_one_more_column_queries_get_a_zero(case, tmp_path):
     recall = kept(by_loops(items.ids, items.X, items.new, "l2"), before, [])
     assert kept(by_loops(items.ids, model.move(items.X), queries, "l2"), after, []) >= recall - spared(case)
     rollback_index(again)
-    assert asked(case, store.sibling(served), items.new) == before
+    check_same_answers(case, asked(case, store.sibling(served), items.new), before)
 
 
 def test_a_column_is_refused_where_it_would_say_nothing(case, tmp_path):
@@ -144,7 +152,7 @@ def test_an_interrupted_apply_is_resumed(case, tmp_path, monkeypatch):
         patch.setattr(type(store), "write", write_half)
         with pytest.raises(KeyboardInterrupt):
             apply_index(model, store, case.green)
-    assert asked(case, store, items.new) == before
+    check_same_answers(case, asked(case, store, items.new), before)
     again = store.sibling(store.name)
     written = apply_index(model, again, case.green)["written"]
     assert written == len(items.ids) - (0 if case.add is None else n_written)  # a file: from the start

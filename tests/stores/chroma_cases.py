@@ -54,7 +54,8 @@ def make(folder, ids, X, texts, metric="l2"):
 def case_of(make):
     """Return a Case; under cosine, Chroma keeps directions and lengths apart, which rounds the numbers."""
     metrics = ("l2", "cosine", "ip")
-    return Case(make, ask, add, metrics=metrics, recall=0.99, may_lack_vectors=False, rounding=1e-6)
+    shared = {"metrics": metrics, "recall": 0.99, "answers_again": False, "rounding": 1e-6}
+    return Case(make, ask, add, may_lack_vectors=False, **shared)
 
 
 def folder(request):

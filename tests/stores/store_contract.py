@@ -32,6 +32,7 @@ class Case:
     metrics: tuple[str, ...] = ("l2", "cosine")
     green: str = "moved"  # name of the moved copy
     recall: float = 1.0  # what its index promises
+    answers_again: bool = True  # whether its index, opened anew, gives the very same answers
     text_ids: bool = True  # whether ids may be texts
     has_texts: bool = True  # whether it keeps a column "text"
     may_lack_vectors: bool = True  # whether its client can write a row without a vector

@@ -35,6 +35,19 @@ class Late(PgTable):
         return n_rows
 
 
+class Busy(Small):
+    """A table to which a writer has written between any two passes, however slow that writer is."""
+
+    size, is_busy, seen = 100, False, None
+
+    def batches(self, columns=(), size=None):
+        limit = time.monotonic() + 60
+        while self.is_busy and self.state() == self.seen and time.monotonic() < limit:
+            time.sleep(0.01)
+        yield from super().batches(columns, size)
+        self.seen = self.state() if self.is_busy else None
+
+
 def as_array(text):
     return np.array(json.loads(text), dtype=np.float32)
 
@@ -58,8 +71,8 @@ def test_a_table_is_promoted_while_others_write_and_read(address):
     _, X, y, _ = sample(600)
     make_table(address, X)
     run(address, "CREATE INDEX ON items USING hnsw (embedding vector_l2_ops)")
-    model, store = model_for(X, y, "l2"), Small(address, "items")
-    store.size = 100
+    model, store = model_for(X, y, "l2"), Busy(address, "items")
+    store.is_busy = True
     stopped = others_at_work(CONTEXT, address, X)
     try:
         time.sleep(0.5)

@@ -165,7 +165,12 @@ def test_a_collection_that_is_not_an_alias_says_how_it_can_be_promoted(few):
         StoreError, match="exists already and"
     ):  # it serves now: not to be touched from another name
         apply_index(model, plain, "moved")
-    assert rollback_index(served) == {"serving": served.name, "moved_kept_as": "moved", "added_since": 0}
+    assert rollback_index(served) == {
+        "serving": served.name,
+        "moved_kept_as": "moved",
+        "added_since": 0,
+        "note": None,
+    }
     assert served.mark() is None
 
 
