@@ -44,7 +44,7 @@ format: $(VENV)/installed-dev
 browser:
 	for packages in chromium firefox-esr; do command -v $$packages > /dev/null || missing="$$missing $$packages"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] || sudo=sudo; \
-		$$sudo apt-get update -qq && $$sudo apt-get install -qq -y $$missing; }
+		$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing; }
 
 # The page's script and style, from web/ into the package; needs Node.js, which users and tests do not.
 web:
