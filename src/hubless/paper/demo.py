@@ -43,7 +43,7 @@ accuracy to 89 %.
 
 Next:
   README.md       ten lines to use this on your own data
-  docs/repair.md   repair an index: FAISS, LanceDB, pgvector, Qdrant, files
+  docs/repair.md  repair an index: FAISS, LanceDB, pgvector, Qdrant, files
   docs/report.md  the page: hubless report shows the hubs of your own vectors
   docs/guide.md   every formula beside its function, how to read each measure
   docs/movers.md  the movers, and what each is good for
