@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import sys
 import traceback
@@ -151,7 +152,7 @@ class VerbOptions(argparse.Namespace):
             name = getattr(self, labels, None)
             if name is None or Path(name).suffix.lower() not in LABEL_FILES:
                 continue
-            path, typed = Path(name).expanduser(), labels.replace("_", "-")
+            path, typed = Path(os.path.expanduser(name)), labels.replace("_", "-")
             if getattr(self, items) is not None:
                 table = items.replace("_", "-")
                 self.usage_error(f"--{typed} names a column of the table that --{table} gives; got {name}")
