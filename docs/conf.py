@@ -3,17 +3,19 @@
 import re
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import reference_pages  # noqa: E402  (beside this file)
-from pygments.lexers.special import TextLexer  # noqa: E402
+import rooms  # noqa: E402
 
 from hubless import __version__  # noqa: E402
 
 reference_pages.write(HERE / "reference")  # before Sphinx looks which pages there are
+(HERE / "reference" / "rooms.svg").write_text(rooms.picture(rooms.parsed()), encoding="utf-8")
 
 project, author, copyright = "hubless", "The hubless developers", "The hubless developers"
 version = release = __version__
@@ -26,7 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_site", "_build", "**/sg_execution_times.rst"]
+exclude_patterns = ["_site", "_build", "templates", "gallery/uses", "**/sg_execution_times.rst"]
 nitpicky = False  # types in docstrings are words, such as "array of shape (n, d)"
 
 myst_enable_extensions = ["colon_fence"]
@@ -41,15 +43,20 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/\d\d_",
+    "ignore_pattern": r"a^" if find_spec("torch") else r"on_a_gpu\.py",  # which needs torch
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "backreferences_dir": "gallery/uses",  # which examples use a name, for its page in the reference
+    "doc_module": ("hubless",),
     "show_memory": False,
     "min_reported_time": 60,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = "hubless"
+html_favicon = "icon.svg"
+templates_path = ["templates"]
 html_static_path: list[str] = []
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "start", "choose", "concepts", "movers")}
@@ -81,6 +88,12 @@ def lead_to_pages(content):
             content[0] = content[0].replace(f"]({link}", f"]({page}")
 
 
+def draw_rooms(content):
+    """Show the drawing of the rooms, which GitHub makes from arrows in words."""
+    drawing = "```{raw} html\n:file: reference/rooms.svg\n```"
+    content[0] = re.sub(r"```mermaid\n.*?```", drawing, content[0], flags=re.DOTALL)
+
+
 def without_scikit_learn(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every estimator, such as set_fit_request."""
     return skip or (name.startswith("set_") and name.endswith("_request"))
@@ -95,8 +108,8 @@ def without_links(app, what, name, obj, options, lines):
 
 def setup(app):
     """Let Sphinx read docstrings and links as they are meant."""
-    app.add_lexer("mermaid", TextLexer)  # a drawing, which this site shows as text
     app.connect("autodoc-skip-member", without_scikit_learn)
     app.connect("autodoc-process-docstring", without_links, priority=900)  # after numpydoc
     app.connect("source-read", lambda app, name, content: lead_to_pages(content))
+    app.connect("source-read", lambda app, name, content: draw_rooms(content))
     app.connect("include-read", lambda app, path, parent, content: lead_to_pages(content))

@@ -50,6 +50,30 @@ def page_part(trees: dict[str, ast.Module]) -> str:
     return "\n".join([*drawing, "", "| room | what it holds |", "| --- | --- |", *rows])
 
 
+def picture(trees: dict[str, ast.Module]) -> str:
+    """Draw the rooms from the first to the last as SVG, with an arc from each to those that use it."""
+    rooms, places = direct(graph(trees)), {room: 14 + 20 * i for i, room in enumerate(ROOMS)}
+    parts = []
+    for room, others in rooms.items():
+        for start, end in ((places[other], places[room]) for other in sorted(others)):
+            reach = 190 + (end - start) * 0.8  # the arc's control points; its middle is at three quarters
+            curve = f"M190 {start} C{reach:.0f} {start} {reach:.0f} {end} 190 {end}"
+            parts.append(f'<path d="{curve}" marker-end="url(#rooms-arrow)"/>')
+    names = {room: room.replace("__init__", "hubless").replace("__main__", "main") for room in ROOMS}
+    texts = [f'<text x="180" y="{y + 5}">{names[room]}</text>' for room, y in places.items()]
+    height = 28 + 20 * (len(ROOMS) - 1)
+    arrow = (
+        '<marker id="rooms-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto"><path d="M0 0 8 4 0 8z" fill="currentColor"/></marker>'
+    )
+    return (
+        f'<svg viewBox="0 0 560 {height}" role="img" aria-label="Rooms and the rooms that use them" '
+        f'style="max-width:560px;width:100%"><defs>{arrow}</defs>'
+        f'<g fill="none" stroke="currentColor" opacity=".6">{"".join(parts)}</g>'
+        f'<g fill="currentColor" text-anchor="end" font-size="14">{"".join(texts)}</g></svg>'
+    )
+
+
 def main() -> None:
     """Rewrite the part of the page."""
     before, rest = PAGE.read_text().split(BEGIN)
