@@ -7,6 +7,7 @@ import argparse
 import shutil
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from hubless import cli
 
@@ -19,7 +20,18 @@ ROOMS = {  # public modules, and what they are for
     "hubless.baselines": "metric learners that the paper compares with",
     "hubless.calibration": "how far probabilities can be trusted",
 }
-FORMULAS = ("targets", "moments", "solve", "hubness", "chance", "retrieval", "theory")  # functions on arrays
+FORMULAS = {  # functions on arrays, and what they return
+    "targets": "same_class_targets restrict pairs",
+    "moments": "Moments moments_of_targets",
+    "solve": "mean_eigenvalue Penalty relative_penalties ridge ridge_path ridge_path_of_pairs RidgeProblem "
+    "problem_of_targets",
+    "hubness": "k_occurrence bad_k_occurrence skewness antihub_share largest_occurrence robin_hood n_hubs "
+    "hub_occurrence busiest_share bad_share",
+    "chance": "measure_chance Chance chance_of_occurrence hub_threshold chance_skewness chance_antihub_share "
+    "least_antihub_share chance_busiest_share chance_gini chance_largest",
+    "retrieval": "gains ndcg reciprocal_rank hit recall",
+    "theory": "centrality_bias simulate_centrality_bias SimulatedMean variance_ratio compare_directions",
+}
 
 
 def write(folder: Path) -> None:
@@ -30,28 +42,23 @@ def write(folder: Path) -> None:
     (folder / "command-line.md").write_text(_command_page(), encoding="utf-8")
 
 
-def public_names(module: str) -> list[str]:
-    """Return the public names of a module: those it lists, or its functions and classes."""
-    found = import_module(module)
-    names = getattr(found, "__all__", None)
-    if names is None:
-        names = [
-            name
-            for name, value in vars(found).items()
-            if not name.startswith("_") and getattr(value, "__module__", "") == module and callable(value)
-        ]
-    return [name for name in names if not name.startswith("_")]
+def public_names() -> dict[str, dict[str, Any]]:
+    """Return the public names of each module with their values, each value once."""
+    listed = {module: import_module(module).__all__ for module in ROOMS}
+    listed |= {f"hubless.{module}": names.split() for module, names in FORMULAS.items()}
+    shown: list[Any] = []
+    found: dict[str, dict[str, Any]] = {}
+    for module, names in listed.items():
+        values = {name: getattr(import_module(module), name) for name in names if not name.startswith("_")}
+        found[module] = {name: value for name, value in values.items() if value not in shown}
+        shown += values.values()
+    return found
 
 
 def _python_page() -> str:
     lines = ["Python", "======", ""]
-    rooms = {**ROOMS, **{f"hubless.{name}": "" for name in FORMULAS}}
-    shown = set()
-    for module, purpose in rooms.items():
-        values = {name: getattr(import_module(module), name) for name in public_names(module)}
-        names = [name for name, value in values.items() if value not in shown]  # each once
-        shown |= {*values.values()}
-        title = f"{module}: {purpose}" if purpose else f"{module}: formulas"
+    for module, names in public_names().items():
+        title = f"{module}: {ROOMS.get(module, 'formulas')}"
         lines += [title, "-" * len(title), "", f".. currentmodule:: {module}", ""]
         lines += [".. autosummary::", "   :toctree: python", "   :nosignatures:", ""]
         lines += [*(f"   {name}" for name in names), ""]

@@ -216,6 +216,19 @@ def test_film_of_the_map_can_be_taken(tmp_path):
                 assert apart[0] < apart[1]
 
 
+def test_every_name_of_the_reference_has_an_example():
+    """Examples are run as doctests."""
+    public_names = runpy.run_path(str(ROOT / "docs" / "reference_pages.py"))["public_names"]()
+    assert sum(map(len, public_names.values())) > 100
+    without = [
+        f"{module}.{name}"
+        for module, values in public_names.items()
+        for name, value in values.items()
+        if ">>>" not in (value.__doc__ or "")
+    ]
+    assert without == []
+
+
 def test_picture_can_be_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["idea.py", str(tmp_path / "idea.svg")])
     runpy.run_path(str(ROOT / "docs" / "idea.py"), run_name="__main__")

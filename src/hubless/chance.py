@@ -19,7 +19,13 @@ NEVER = 1e-12  # a rate so small that what is rarer can be left out of a sum
 
 # P(N_k ≥ t) = Σ_{j ≥ t} C(m, j) pʲ (1 − p)^{m − j} = I_p(t, m − t + 1) with p = k / n
 def chance_of_occurrence(least: int, n_queries: int, n_objects: int, k: int) -> float:
-    """Return the probability that chance puts one object into at least so many answers."""
+    """Return the probability that chance puts one object into at least so many answers.
+
+    Examples
+    --------
+    >>> chance_of_occurrence(1, n_queries=2, n_objects=2, k=1)  # heads once in two tosses
+    0.75
+    """
     if least <= 0:
         return 1.0
     if least > n_queries:
@@ -32,6 +38,11 @@ def hub_threshold(n_queries: int, n_objects: int, k: int, false_alarms: float = 
     """Return the N_k from which an object is a hub: one that chance hardly ever gives to any object.
 
     Without hubs, at most a share α of all collections has such an object (Bonferroni over the objects).
+
+    Examples
+    --------
+    >>> hub_threshold(n_queries=300, n_objects=5000, k=10)
+    7
     """
     if not 0 < false_alarms < 1:
         raise ValueError(f"false_alarms must be above 0 and below 1; got {false_alarms}.")
@@ -44,7 +55,13 @@ def hub_threshold(n_queries: int, n_objects: int, k: int, false_alarms: float = 
 
 # (1 − 2p) / √(m p (1 − p))
 def chance_skewness(n_queries: int, n_objects: int, k: int) -> float:
-    """Return the skewness of N_k by chance; 0 where every object is in every answer."""
+    """Return the skewness of N_k by chance; 0 where every object is in every answer.
+
+    Examples
+    --------
+    >>> chance_skewness(n_queries=100, n_objects=2, k=1)  # as many heads as tails
+    0.0
+    """
     p = k / n_objects
     variance = n_queries * p * (1 - p)
     return (1 - 2 * p) / variance**0.5 if variance > 0 else 0.0
@@ -52,20 +69,38 @@ def chance_skewness(n_queries: int, n_objects: int, k: int) -> float:
 
 # (1 − p)^m
 def chance_antihub_share(n_queries: int, n_objects: int, k: int) -> float:
-    """Return the share of objects that chance puts into no answer."""
+    """Return the share of objects that chance puts into no answer.
+
+    Examples
+    --------
+    >>> chance_antihub_share(n_queries=2, n_objects=2, k=1)  # ½ · ½
+    0.25
+    """
     return float((1 - k / n_objects) ** n_queries)
 
 
 # 1 − m k / n, or 0: m queries have m k places, and there are n objects
 def least_antihub_share(n_queries: int, n_objects: int, k: int) -> float:
-    """Return the share of objects that are in no answer at the least, whatever the answers are."""
+    """Return the share of objects that are in no answer at the least, whatever the answers are.
+
+    Examples
+    --------
+    >>> least_antihub_share(n_queries=3, n_objects=10, k=2)  # 6 places for 10 objects
+    0.4
+    """
     return max(0.0, 1 - n_queries * k / n_objects)
 
 
 # Σ_{t ≥ 1} E min(b, C_t) / (m k), b = ⌈n / 100⌉: C_t ~ Binomial(n, P(N_k ≥ t)) objects reach t, as if the
 # objects were independent; and E min(b, C) = b P(C ≥ b) + n p P(C' < b − 1) with C' ~ Binomial(n − 1, p)
 def chance_busiest_share(n_queries: int, n_objects: int, k: int) -> float:
-    """Return the share of all places that the busiest 1 % of the objects (one at least) take by chance."""
+    """Return the share of all places that the busiest 1 % of the objects (one at least) take by chance.
+
+    Examples
+    --------
+    >>> round(chance_busiest_share(n_queries=300, n_objects=5000, k=10), 3)
+    0.056
+    """
     n, busiest = n_objects, -(-n_objects // 100)
     p = _tails(n_queries, n, k)
     expected = busiest * _tail(busiest, n, p) + n * p * (1 - _tail(busiest - 1, n - 1, p))
@@ -74,7 +109,13 @@ def chance_busiest_share(n_queries: int, n_objects: int, k: int) -> float:
 
 # Σ_{t ≥ 1} P(N_k ≥ t) P(N_k < t) / E[N_k], which is E|N − N'| / (2 E[N]) of two independent objects
 def chance_gini(n_queries: int, n_objects: int, k: int) -> float:
-    """Return the Gini coefficient of N_k by chance: 0 if all objects are found equally often."""
+    """Return the Gini coefficient of N_k by chance: 0 if all objects are found equally often.
+
+    Examples
+    --------
+    >>> round(chance_gini(n_queries=300, n_objects=5000, k=10), 3)
+    0.635
+    """
     p = _tails(n_queries, n_objects, k)
     return float((p * (1 - p)).sum()) / (n_queries * k / n_objects)
 
@@ -93,7 +134,13 @@ def _tail(least: Any, trials: int, p: Any) -> np.ndarray:
 
 # min {t : P(N_k ≤ t)ⁿ ≥ ½}, as if the objects were independent
 def chance_largest(n_queries: int, n_objects: int, k: int) -> int:
-    """Return the N_k of the busiest object by chance: its median over collections."""
+    """Return the N_k of the busiest object by chance: its median over collections.
+
+    Examples
+    --------
+    >>> chance_largest(n_queries=300, n_objects=5000, k=10)
+    5
+    """
 
     def is_usual(most: int) -> bool:
         above = chance_of_occurrence(most + 1, n_queries, n_objects, k)
@@ -104,7 +151,14 @@ def chance_largest(n_queries: int, n_objects: int, k: int) -> int:
 
 @dataclass(frozen=True)
 class Chance:
-    """What chance alone gives, to be read beside the measures of `Hubness` with the same names."""
+    """What chance alone gives, to be read beside the measures of `Hubness` with the same names.
+
+    Examples
+    --------
+    >>> chance = measure_chance(n_queries=300, n_objects=5000, k=10)
+    >>> sorted(chance.as_dict()) == sorted(vars(chance))
+    True
+    """
 
     skewness: float
     antihub_share: float

@@ -16,14 +16,29 @@ from .neighbors import check_neighbors
 
 # N_k(i) = #{queries x : object i is among the k nearest neighbours of x}
 def k_occurrence(neighbors: Array, n_objects: int) -> Array:
-    """Count N_k of each object; integers of shape (n_objects,)."""
+    """Count N_k of each object; integers of shape (n_objects,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> k_occurrence(np.array([[0, 1], [0, 2], [0, 1]]), 4).tolist()
+    [3, 2, 1, 0]
+    """
     neighbors = check_neighbors(neighbors, n_objects)
     return count(namespace(neighbors).reshape(neighbors, (-1,)), n_objects)
 
 
 # BN_k(i) = #{queries x : i is among the neighbours of x, and the labels of i and x differ}
 def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) -> Array:
-    """Count the bad N_k of each object: its occurrences among the neighbours of queries of another class."""
+    """Count the bad N_k of each object: its occurrences among the neighbours of queries of another class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbors = np.array([[0, 1], [0, 2], [0, 1]])
+    >>> bad_k_occurrence(neighbors, ["a", "b", "a"], ["a", "b", "b"]).tolist()  # 0 is in two answers to a "b"
+    [2, 1, 1]
+    """
     objects, queries = to_numpy(object_labels), to_numpy(query_labels)
     neighbors = check_neighbors(neighbors, objects.shape[0])
     xp, host = namespace(neighbors), to_numpy(neighbors)
@@ -37,7 +52,14 @@ def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) ->
 
 # (Σ_i (N_k(i) − E[N_k])³ / n) / Var[N_k]^{3/2}   (Sec. 5, "N_10 skewness")
 def skewness(occurrence: Array) -> float:
-    """Skewness of N_k. Near 0: no hubs; above 1: some; above 3: a few objects are neighbours of very many."""
+    """Skewness of N_k. Near 0: no hubs; above 1: some; above 3: a few objects are neighbours of very many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> skewness(np.array([1, 1, 1, 5])) > 1 > skewness(np.array([1, 2, 3])) == 0
+    True
+    """
     xp, centred = _centre(occurrence)
     variance = float(xp.mean(centred**2))
     return float(xp.mean(centred**3)) / variance**1.5 if variance > 0 else 0.0
@@ -45,47 +67,96 @@ def skewness(occurrence: Array) -> float:
 
 # #{i : N_k(i) = 0} / n
 def antihub_share(occurrence: Array) -> float:
-    """Share of objects that are nobody's neighbour (anti-hubs): stored, but never found."""
+    """Share of objects that are nobody's neighbour (anti-hubs): stored, but never found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> antihub_share(np.array([3, 2, 1, 0]))
+    0.25
+    """
     xp = namespace(occurrence)
     return float(xp.mean(lift(occurrence == 0)))
 
 
 # max_i N_k(i)
 def largest_occurrence(occurrence: Array) -> int:
-    """N_k of the worst hub: the number of queries in whose neighbours it occurs."""
+    """N_k of the worst hub: the number of queries in whose neighbours it occurs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_occurrence(np.array([3, 2, 1, 0]))
+    3
+    """
     return int(namespace(occurrence).max(occurrence))
 
 
 # ½ Σ_i |N_k(i) − E[N_k]| / Σ_i N_k(i)
 def robin_hood(occurrence: Array) -> float:
-    """Share of all neighbour slots that would have to change hands for all objects to have equally many."""
+    """Share of all neighbour slots that would have to change hands for all objects to have equally many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> robin_hood(np.array([4, 0, 2, 2]))  # the first gives 2 of 8 to the second
+    0.25
+    """
     xp, centred = _centre(occurrence)
     return 0.5 * _share(xp.abs(centred), occurrence)
 
 
 # #{i : N_k(i) ≥ t}, with t of `chance.hub_threshold`
 def n_hubs(occurrence: Array, threshold: int) -> int:
-    """Number of hubs: objects that are in so many answers as chance hardly ever gives to any object."""
+    """Number of hubs: objects that are in so many answers as chance hardly ever gives to any object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> n_hubs(np.array([9, 1, 7, 0]), threshold=5)
+    2
+    """
     return int(namespace(occurrence).sum(lift(occurrence >= threshold)))
 
 
 # Σ_{i : N_k(i) ≥ t} N_k(i) / Σ_i N_k(i)
 def hub_occurrence(occurrence: Array, threshold: int) -> float:
-    """Share of all neighbour slots taken by hubs."""
+    """Share of all neighbour slots taken by hubs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hub_occurrence(np.array([9, 1, 6, 4]), threshold=5)  # 15 of 20
+    0.75
+    """
     xp = namespace(occurrence)
     return _share(xp.where(occurrence >= threshold, occurrence, 0), occurrence)
 
 
 # Σ_{i among the ⌈n / 100⌉ objects of the largest N_k} N_k(i) / Σ_i N_k(i)
 def busiest_share(occurrence: Array) -> float:
-    """Share of all neighbour slots taken by the busiest 1 % of the objects (one at least)."""
+    """Share of all neighbour slots taken by the busiest 1 % of the objects (one at least).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> busiest_share(np.array([3, 2, 1, 0]))  # one object, since 1 % of 4 is less
+    0.5
+    """
     busiest = namespace(occurrence).sort(occurrence, descending=True)[: -(-occurrence.shape[0] // 100)]
     return _share(busiest, occurrence)
 
 
 # Σ_i BN_k(i) / Σ_i N_k(i)
 def bad_share(bad_occurrence: Array, occurrence: Array) -> float:
-    """Share of all neighbour slots whose object is of another class than the query."""
+    """Share of all neighbour slots whose object is of another class than the query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bad_share(np.array([2, 1, 0]), np.array([3, 3, 2]))
+    0.375
+    """
     return _share(bad_occurrence, occurrence)
 
 
@@ -108,7 +179,15 @@ MEASURES = (*COUNT_MEASURES, *HUB_MEASURES, bad_share)
 
 @dataclass(frozen=True)
 class Hubness:
-    """The measures of hubness of one set of neighbours; printing it says how to read each number."""
+    """The measures of hubness of one set of neighbours; printing it says how to read each number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hubness = measure_hubness(np.array([[0], [0], [0], [2]]), n_objects=4)
+    >>> hubness.k, hubness.largest_occurrence, hubness.occurrence.tolist()
+    (1, 3, [3, 0, 1, 0])
+    """
 
     k: int
     n_queries: int

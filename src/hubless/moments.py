@@ -35,6 +35,13 @@ class Moments:
     A : (e, d) array, Σ w (x − o)(z − o)ᵀ: the paper's XJXᵀ where o is the mean of the data
     K : (d, d) array, Σ w (z − o)(z − o)ᵀ: the paper's XKXᵀ
     x_origin : (e,) array, the origin of x; None where it is o, and e = d
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = moments_of_pairs(np.array([[1.0, 2.0]]), np.array([[3.0, 0.0]]))
+    >>> one.A.tolist(), (one + one).K.tolist()  # x zᵀ, and z zᵀ twice: batches add up
+    ([[3.0, 0.0], [6.0, 0.0]], [[18.0, 0.0], [0.0, 0.0]])
     """
 
     origin: Array
@@ -200,6 +207,13 @@ def moments_of_targets(
     The products run over the objects that are a target, each with the sum of its sources: their cost does not
     grow with the number of targets, and an object that is nobody's target costs nothing (where there are
     hubs, that is true of many).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> moments = moments_of_targets(np.array([[1.0], [2.0]]), np.array([[1], [0]]))
+    >>> moments.A.tolist(), moments.K.tolist()  # 1 · 2 + 2 · 1, and 2 · 2 + 1 · 1
+    ([[4.0]], [[5.0]])
     """
     xp = namespace(X, targets)
     Z = X if Z is None else Z

@@ -32,6 +32,17 @@ class MoveQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     W_, mean_, alpha_, n_singletons_ : as in MoveLabeled, but it is `transform` that moves rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import MoveQuery
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [6.0, 5.0]]), [0, 0, 1, 1]
+    >>> move = MoveQuery(alpha=0.0).fit(X, y)
+    >>> move.fit_transform(X, y).tolist() == X.tolist()  # stored objects stay; queries move
+    True
+    >>> move.transform(np.array([[2.0, 2.0]])).shape
+    (1, 2)
     """
 
     _learned: ClassVar = {"W_": "dd", "mean_": "d", "alpha_": "number"}

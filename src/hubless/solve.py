@@ -21,13 +21,26 @@ from .targets import pairs
 
 # λ₀ = Tr(K) / d: the unit in which λ is chosen, since the best λ grows with the data as K does
 def mean_eigenvalue(K: Array) -> float:
-    """Return the mean eigenvalue of K."""
+    """Return the mean eigenvalue of K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_eigenvalue(np.diag([1.0, 3.0]))
+    2.0
+    """
     xp = namespace(K)
     return float(xp.linalg.trace(K)) / K.shape[0]
 
 
 class Penalty(NamedTuple):
-    """λ, as a number or as a multiple of the mean eigenvalue of K."""
+    """λ, as a number or as a multiple of the mean eigenvalue of K.
+
+    Examples
+    --------
+    >>> Penalty(0.1, relative=True).absolute(50.0), Penalty(2.0, relative=False).absolute(50.0)
+    (5.0, 2.0)
+    """
 
     value: float
     relative: bool
@@ -41,7 +54,13 @@ class Penalty(NamedTuple):
 
 
 def relative_penalties(*values: float) -> tuple[Penalty, ...]:
-    """Return penalties that are multiples of the mean eigenvalue of K, which is computed for each K."""
+    """Return penalties that are multiples of the mean eigenvalue of K, which is computed for each K.
+
+    Examples
+    --------
+    >>> [str(penalty) for penalty in relative_penalties(0.1, 1)]
+    ['λ = 0.1 × mean eigenvalue', 'λ = 1 × mean eigenvalue']
+    """
     return tuple(Penalty(float(value), relative=True) for value in values)
 
 
@@ -69,7 +88,15 @@ def check_alphas(name: str, alphas: Any) -> tuple[Penalty, ...]:
 
 # min_W Σ ‖x − Wz‖² + λ ‖W‖² over the pairs  (Eq. 5) is reached at W = A (K + λI)⁻¹  (Eq. 6)
 def ridge(A: Array, K: Array, alpha: float) -> Array:
-    """Return W for one λ = alpha ≥ 0: one linear solve, or eigenvalues where K + λI is nearly singular."""
+    """Return W for one λ = alpha ≥ 0: one linear solve, or eigenvalues where K + λI is nearly singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A, K = np.diag([8.0, 16.0]), np.diag([1.0, 13.0])
+    >>> ridge(A, K, alpha=3.0).tolist()  # 8 / (1 + 3) and 16 / (13 + 3)
+    [[2.0, 0.0], [0.0, 1.0]]
+    """
     xp, d = namespace(A, K), K.shape[0]
     if alpha <= 10 * d * float(xp.finfo(K.dtype).eps) * float(xp.linalg.trace(K)):
         return ridge_path(A, K).at(alpha)
@@ -100,7 +127,15 @@ class RidgePath(NamedTuple):
 
 # K = V diag(v) Vᵀ, so W(λ) = (A V) diag(1 / (v + λ)) Vᵀ
 def ridge_path(A: Array, K: Array) -> RidgePath:
-    """Return all W(λ) from the moments: one eigendecomposition in d dimensions."""
+    """Return all W(λ) from the moments: one eigendecomposition in d dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = ridge_path(np.diag([2.0, 4.0]), np.diag([1.0, 3.0]))
+    >>> path.at(1.0).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     xp = namespace(A, K)
     values, V = xp.linalg.eigh(K)
     return RidgePath(A @ V, xp.clip(values, min=0.0), V.T)
@@ -109,7 +144,15 @@ def ridge_path(A: Array, K: Array) -> RidgePath:
 # X (d × p) and Z (d × p) hold the pairs: W = X Zᵀ (Z Zᵀ + λI)⁻¹ = X (Zᵀ Z + λI)⁻¹ Zᵀ,
 # and ZᵀZ = U diag(u) Uᵀ, so W(λ) = (X U √u) diag(1 / (u + λ)) (√u⁻¹ Uᵀ Zᵀ), the right factor orthonormal
 def ridge_path_of_pairs(X: Array, Z: Array) -> RidgePath:
-    """Return all W(λ) from p pairs, rows of X and Z: one eigendecomposition in p dimensions, for p < d."""
+    """Return all W(λ) from p pairs, rows of X and Z: one eigendecomposition in p dimensions, for p < d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Z = np.array([[2.0, 0.0]]), np.array([[1.0, 0.0]])  # one pair in two dimensions
+    >>> ridge_path_of_pairs(X, Z).at(1.0).tolist()  # 2 · 1 / (1 + 1)
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
     xp = namespace(X, Z)
     values, U = xp.linalg.eigh(Z @ Z.T)
     roots = xp.sqrt(xp.clip(values, min=0.0))
@@ -135,6 +178,14 @@ class RidgeProblem(NamedTuple):
 
     It holds the moments of the pairs or, where there are fewer pairs than dimensions, the pairs themselves.
     Where x is in another space than z, of e columns, it has a centre of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Z = np.array([[2.0], [4.0]]), np.array([[1.0], [2.0]])
+    >>> problem = problem_of_pairs(X, Z, None, np.zeros(1))
+    >>> problem.mean_eigenvalue(), problem.solve(0.0).tolist()  # without λ, least squares: x = 2 z
+    (5.0, [[2.0]])
     """
 
     mean: Array  # (d,), μ
@@ -212,6 +263,13 @@ def problem_of_targets(
 
     With `reverse`, the object moves toward its targets instead (Eq. 9). Z is where the objects are now, by
     default X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, targets = np.array([[1.0], [2.0]]), np.array([[1], [0]])
+    >>> problem_of_targets(X, targets, None, np.zeros(1)).solve(3.0).tolist()  # 4 / (5 + 3)
+    [[0.5]]
     """
     xp = namespace(X, targets, mean)
     n_pairs = int(xp.sum(xp.astype(targets >= 0, xp.int64)))

@@ -27,6 +27,13 @@ def same_class_targets(X: Array, codes: Array, n_targets: int = 1) -> Array:
     targets : int64 array of shape (n, n_targets)
         Nearest first, ties to the lower index, an object never its own target (but an exact duplicate may
         be). A class of c objects gives c − 1 targets at most; the places left over hold −1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, codes = np.array([[0.0], [1.0], [5.0], [7.0]]), np.array([0, 0, 1, 1])
+    >>> same_class_targets(X, codes).tolist()  # the nearest of the same class
+    [[1], [0], [3], [2]]
     """
     xp = namespace(X, codes)
     order = xp.argsort(codes, stable=True)  # class by class, and by index inside a class
@@ -46,6 +53,13 @@ def restrict(targets: Array, kept: Array, n_targets: int) -> Array:
     Returns
     -------
     targets : int64 array of shape (m, min(n_targets, width))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> targets = np.array([[1, 2], [0, 2], [1, 0]])
+    >>> restrict(targets, np.array([0, 2]), 1).tolist()  # object 1 is left out, and 2 becomes 1
+    [[1], [0]]
     """
     xp, device = namespace(targets, kept), compat.device(targets)
     n = targets.shape[0]
@@ -67,7 +81,15 @@ def first_targets(targets: Array, n_targets: int) -> Array:
 
 
 def pairs(targets: Array) -> tuple[Array, Array]:
-    """Return the pairs (source i, target j) of a matrix of targets: two int64 arrays of equal length."""
+    """Return the pairs (source i, target j) of a matrix of targets: two int64 arrays of equal length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> source, target = pairs(np.array([[1, 2], [0, -1]]))
+    >>> source.tolist(), target.tolist()
+    ([0, 0, 1], [1, 2, 0])
+    """
     xp, (n, width) = namespace(targets), targets.shape
     rows = xp.arange(n, dtype=xp.int64, device=compat.device(targets))
     source = xp.reshape(xp.broadcast_to(rows[:, None], (n, width)), (-1,))

@@ -15,6 +15,13 @@ class Reliability(NamedTuple):
     """The bars of a reliability diagram: queries by the probability of their answer, in bins of equal width.
 
     A bin without queries has the middle of the bin as both numbers.
+
+    Examples
+    --------
+    >>> from hubless.calibration import reliability
+    >>> bars = reliability([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0, 1, 1], bins=2)
+    >>> bars.counts.tolist()  # all answers have a probability above 0.5
+    [0, 3]
     """
 
     confidence: np.ndarray  # (bins,): mean probability of the answers
@@ -38,6 +45,12 @@ def log_loss(probabilities: Any, truth: Any, weights: Any = None) -> float:
     truth : int array of shape (n,)
         Class numbers: columns of `probabilities`, as np.searchsorted(model.classes_, y) gives them.
     weights : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> from hubless.calibration import log_loss
+    >>> round(log_loss([[0.5, 0.5], [0.5, 0.5]], [0, 1]), 3)  # log 2
+    0.693
     """
     P, truth = _checked(probabilities, truth)
     given = np.maximum(P[np.arange(len(P)), truth], SMALLEST)
@@ -52,6 +65,13 @@ def expected_calibration_error(probabilities: Any, truth: Any, bins: int = BINS)
     probabilities, truth : as in `log_loss`
     bins : int, default=15
         Of equal width from 0 to 1, by the largest probability of a query.
+
+    Examples
+    --------
+    >>> from hubless.calibration import expected_calibration_error
+    >>> probabilities = [[0.75, 0.25]] * 4
+    >>> expected_calibration_error(probabilities, [0, 0, 0, 1])  # three of four are right
+    0.0
     """
     return reliability(probabilities, truth, bins).error
 

@@ -39,6 +39,12 @@ class Correction(BaseEstimator):
     """Base class of all corrections: learn from logged queries how often an object is an answer.
 
     A subclass learns in `_learn`, computes g and b in `_correct`, and declares the rest here.
+
+    Examples
+    --------
+    >>> from hubless.corrections import NNN, Correction
+    >>> issubclass(NNN, Correction)
+    True
     """
 
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}  # of parameters, by name

@@ -90,6 +90,14 @@ class CSLS(NNN):
     """Cross-domain similarity local scaling for a fixed query, of Conneau et al. (ICLR 2018).
 
     2 s(q, z) − r(z) − r(q) orders objects as s(q, z) − r(z) / 2 does: NNN with half strength and k = 10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import CSLS
+    >>> queries, objects = np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> CSLS().fit(queries, objects).bias(objects)[1].tolist()  # half of the means of 1, .6 and of 0, .8
+    [0.4, 0.2]
     """
 
     def __init__(
@@ -108,6 +116,14 @@ class MeanQuery(Correction):
     """Centring by the mean query: subtract the mean similarity to all logged queries.
 
     (q − c)ᵀ(z − c) orders objects as qᵀz − cᵀz does; of Suzuki et al. (EMNLP 2013). Parameters as for NNN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import MeanQuery
+    >>> queries, objects = np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> MeanQuery(1.0).fit(queries, objects).bias(objects)[1].tolist()  # (1 + .6) / 2 and (0 + .8) / 2
+    [0.8, 0.4]
     """
 
     _checks: ClassVar = {"strength": check_strength}
@@ -129,6 +145,17 @@ class LocalScaling(_NearestQueries, Correction):
     Of Zelnik-Manor & Perona (NIPS 2004), as Schnitzer et al. (JMLR 2012) use it against hubs; for a fixed
     query. σ is the mean distance to the k nearest queries; `strength` is its exponent. Under L2 queries of
     different lengths are taken to be equally far from their mean. Parameters as for NNN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import LocalScaling
+    >>> rng = np.random.default_rng(0)
+    >>> queries, objects = rng.standard_normal((60, 8)) + 1, rng.standard_normal((90, 8))
+    >>> correction = LocalScaling().fit(queries, objects)
+    >>> gain, bias = correction.bias(objects)
+    >>> bool(gain.min() > 0)  # similarities are divided by a local scale
+    True
     """
 
     _learned: ClassVar = {"scale_": "number"}
@@ -156,6 +183,15 @@ class DisSimLocal(_NearestQueries, Correction):
     """Subtract how far an object is from the middle of the queries near it: of Hara et al. (AAAI 2016).
 
     For a fixed query. Parameters as for NNN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import DisSimLocal
+    >>> queries, objects = np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])
+    >>> correction = DisSimLocal(1.0, n_neighbors=2, metric="l2").fit(queries, objects)
+    >>> correction.bias(objects)[1].tolist()  # −½ of the squared distance to the queries' middle, (1, 0)
+    [-0.5, -2.0]
     """
 
     _by_distance = True

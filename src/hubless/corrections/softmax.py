@@ -32,6 +32,17 @@ class InvertedSoftmax(Correction):
     strength : float, default=0.5
         What b is multiplied by.
     metric, column : as for NNN
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import InvertedSoftmax
+    >>> rng = np.random.default_rng(0)
+    >>> queries, objects = rng.standard_normal((60, 8)) + 1, rng.standard_normal((90, 8))
+    >>> correction = InvertedSoftmax().fit(queries, objects)
+    >>> gain, bias = correction.bias(objects)
+    >>> bool(np.corrcoef(bias, objects @ queries.mean(axis=0))[0, 1] > 0.5)  # likely answers are held back
+    True
     """
 
     _checks: ClassVar = {"sharpness": check_positive, "strength": check_strength}
@@ -63,6 +74,17 @@ class DualIS(InvertedSoftmax):
     """Inverted softmax over the logged queries and over the other objects: of Wang et al. (EMNLP 2023).
 
     The other objects are a sample, `gallery_`, of at most 2,048. Parameters as for InvertedSoftmax.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import DualIS
+    >>> rng = np.random.default_rng(0)
+    >>> queries, objects = rng.standard_normal((60, 8)) + 1, rng.standard_normal((90, 8))
+    >>> correction = DualIS().fit(queries, objects)
+    >>> gain, bias = correction.bias(objects)
+    >>> bool(np.corrcoef(bias, objects @ queries.mean(axis=0))[0, 1] > 0.5)  # likely answers are held back
+    True
     """
 
     _learned: ClassVar = {"beta_": "number", "gallery_": "gd"}
@@ -98,6 +120,17 @@ class Sinkhorn(InvertedSoftmax):
 
     As in dual bank Sinkhorn normalisation (MM 2025). f, one number per logged query, is learned on a sample
     of the objects where there are many. Parameters as for InvertedSoftmax.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.corrections import Sinkhorn
+    >>> rng = np.random.default_rng(0)
+    >>> queries, objects = rng.standard_normal((60, 8)) + 1, rng.standard_normal((90, 8))
+    >>> correction = Sinkhorn().fit(queries, objects)
+    >>> gain, bias = correction.bias(objects)
+    >>> bool(np.corrcoef(bias, objects @ queries.mean(axis=0))[0, 1] > 0.5)  # likely answers are held back
+    True
     """
 
     _learned: ClassVar = {"beta_": "number", "potentials_": "q"}

@@ -66,6 +66,12 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base class of all movers: learn z ↦ z' from labeled objects.
 
     A subclass learns in `_estimate`, moves in `_apply`, and declares the rest here.
+
+    Examples
+    --------
+    >>> from hubless.movers import MOVERS, Mover, Shrink
+    >>> isinstance(Shrink(), Mover), "Shrink" in MOVERS
+    (True, True)
     """
 
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}  # of parameters, by name

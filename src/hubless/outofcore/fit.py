@@ -71,6 +71,16 @@ def fit_large(
     mover : the same, fitted, with
         n_pairs_ : how many pairs it learned from
         skipped_ : what was skipped, a list of (part, why)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import MoveLabeled, fit_large
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [6.0, 5.0]]), np.array([0, 0, 1, 1])
+    >>> np.save("X.npy", X)  # which may be larger than memory
+    >>> mover = fit_large(MoveLabeled(1.0), np.load("X.npy", mmap_mode="r"), y)
+    >>> np.allclose(mover.W_, MoveLabeled(1.0).fit(X, y).W_)
+    True
     """
     check_mover(mover)
     plan = Plan(check_max_pairs(max_pairs), check_seed(random_state), scratch_folder(scratch))

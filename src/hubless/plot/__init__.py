@@ -50,7 +50,14 @@ ACROSS, DEEP = 2, 3  # panels of the summary, each as large as a plot of one col
 
 
 def summary(report: ReportOrFigures) -> "Figure":
-    """Draw the main plots that the report has data for on one figure, two columns wide."""
+    """Draw the main plots that the report has data for on one figure, two columns wide.
+
+    Examples
+    --------
+    >>> from hubless import plot
+    >>> from hubless.paper import demo
+    >>> plot.summary(demo.report("iris")).savefig("summary.pdf")
+    """
     plots = _plots(report)
     main = ("map-before", "map-after", "skyline", "lorenz", "centrality", "confusion-difference", "variance")
     shown = [plots[name] for name in main if name in plots][: ACROSS * DEEP]
@@ -69,6 +76,13 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
     """Write the summary to a file (.pdf, .png or .svg), or each plot to a folder as SVG and as PNG.
 
     Returns the files. The same report gives the same bytes.
+
+    Examples
+    --------
+    >>> from hubless import plot
+    >>> from hubless.paper import demo
+    >>> [file.name for file in plot.save(demo.report("iris"), "summary.svg")]
+    ['summary.svg']
     """
     path = Path(os.path.expanduser(path))
     if path.is_dir() or not path.suffix:
@@ -90,13 +104,29 @@ def save(report: ReportOrFigures, path: str | Path) -> list[Path]:
 
 
 def save_card(report: ReportOrFigures, path: str | Path) -> Path:
-    """Write the picture to share, a .png file of 1200 × 630 pixels; return the file."""
+    """Write the picture to share, a .png file of 1200 × 630 pixels; return the file.
+
+    Examples
+    --------
+    >>> from hubless import plot
+    >>> from hubless.paper import demo
+    >>> plot.save_card(demo.report("iris"), "card.png").name
+    'card.png'
+    """
     check_card(path)
     return _write(share_card(report), Path(path).expanduser(), {"savefig.dpi": 100})
 
 
 def check_card(path: str | Path) -> None:
-    """Raise an error where the picture to share cannot be written, before the report is made."""
+    """Raise an error where the picture to share cannot be written, before the report is made.
+
+    Examples
+    --------
+    >>> from hubless import plot
+    >>> plot.check_card("card.svg")
+    Traceback (most recent call last):
+    ValueError: the picture to share is a PNG file; got card.svg. Give a name that ends in .png.
+    """
     if Path(path).suffix.lower() != ".png":
         raise ValueError(f"the picture to share is a PNG file; got {path}. Give a name that ends in .png.")
     check_output(Path(path).expanduser())

@@ -20,7 +20,15 @@ EQUALS = "\u00a0=\u00a0"  # where no line ends
 
 
 def skyline(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw N10 of every item, the busiest first; both axes are logarithmic, and 0 is drawn below 1."""
+    """Draw N10 of every item, the busiest first; both axes are logarithmic, and 0 is drawn below 1.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = skyline(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'items, the busiest first'
+    """
     line, k = figures_of(report)["skyline"], figures_of(report)["counts"]["hub_k"]
     with _chart(ax, "upper right") as axes:
         for state in STATES:
@@ -35,7 +43,15 @@ def skyline(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
 
 
 def lorenz(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw the Lorenz curve of the answers; the diagonal: all items are equally busy."""
+    """Draw the Lorenz curve of the answers; the diagonal: all items are equally busy.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = lorenz(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'items, the least busy first'
+    """
     curves = figures_of(report)["lorenz"]
     with _chart(ax, "upper left", height=3.0) as axes:
         axes.plot([0, 1], [0, 1], color=style.FAINT, linewidth=0.8)
@@ -50,7 +66,15 @@ def lorenz(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
 
 
 def centrality(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw N10 of items over their distance to the mean: hubs tend to be near it."""
+    """Draw N10 of items over their distance to the mean: hubs tend to be near it.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = centrality(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'distance of the item to the mean of all items'
+    """
     charts, k = figures_of(report)["why"]["centrality"], figures_of(report)["counts"]["hub_k"]
     # Dots are rasterized, to keep the file small; text stays text
     look: dict[str, Any] = {"linestyle": "none", "markersize": 2.4, "markeredgewidth": 0, "alpha": 0.55}
@@ -68,7 +92,15 @@ def centrality(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
 
 
 def variance(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw the variance of items, before and after, and of queries along the first principal components."""
+    """Draw the variance of items, before and after, and of queries along the first principal components.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = variance(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'principal component of the original items'
+    """
     variances = figures_of(report)["why"]["variance"]
     with _chart(ax, "lower left") as axes:
         for name in (*STATES, "queries"):
@@ -84,7 +116,15 @@ def variance(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
 
 
 def singular_values(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw the singular values of W, the largest first; at 1, W keeps lengths."""
+    """Draw the singular values of W, the largest first; at 1, W keeps lengths.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = singular_values(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'singular value, the largest first'
+    """
     why = figures_of(report)["why"]
     values = why["singular_values"]
     if values is None:
@@ -98,7 +138,15 @@ def singular_values(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes"
 
 
 def movers(report: ReportOrFigures, ax: "Axes | None" = None, most: int = 12) -> "Axes":
-    """Draw the scores of movers that were tried, the best first; bars: ± standard error, filled: chosen."""
+    """Draw the scores of movers that were tried, the best first; bars: ± standard error, filled: chosen.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = movers(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'accuracy'
+    """
     figures = figures_of(report)
     tried = [mover for mover in figures["choice"]["movers"] if mover["score"] is not None]
     if not tried:

@@ -18,6 +18,13 @@ def hub_map(
 
     The numbers are N10. The hubs are the busiest `hubs` items before moving, in both states, so that two maps
     can be compared.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = hub_map(demo.report("iris"), state="after")
+    >>> ax.get_xlabel()
+    'after: area is N10, lines go to the queries'
     """
     check_choice("state", state, STATES)
     details = getattr(report, "details", None)

@@ -27,6 +27,13 @@ def confusion(report: ReportOrFigures, ax: "Axes | None" = None, view: str = "be
 
     All views have the same classes, both states one scale; the difference is after minus before. Of many
     classes, those that are confused most often are drawn.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = confusion(demo.report("iris"))
+    >>> ax.get_xlabel()
+    'class that they were given'
     """
     check_choice("view", view, VIEWS)
     classes = figures_of(report)["classes"]
@@ -52,7 +59,15 @@ def confusion(report: ReportOrFigures, ax: "Axes | None" = None, view: str = "be
 
 
 def surface(report: ReportOrFigures, ax: "Axes | None" = None) -> "Axes":
-    """Draw the score of each setting that was tried; the ring marks the chosen one, a gap was not tried."""
+    """Draw the score of each setting that was tried; the ring marks the chosen one, a gap was not tried.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> ax = surface(demo.report("iris"))
+    >>> ax.get_ylabel()
+    'neighbours k'
+    """
     figures = figures_of(report)["choice"]["surface"]
     if figures is None:
         raise ValueError("this report has no grid of settings: the settings were given, not searched for.")

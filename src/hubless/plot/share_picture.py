@@ -36,7 +36,15 @@ class Letters(NamedTuple):
 
 
 def share_card(report: ReportOrFigures) -> "Figure":
-    """Draw the picture to share, 1200 × 630 pixels."""
+    """Draw the picture to share, 1200 × 630 pixels.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> figure = share_card(demo.report("iris"))
+    >>> [float(inches) for inches in figure.get_size_inches()]  # at 100 dots per inch
+    [12.0, 6.3]
+    """
     card = figures_of(report)["share"]
     with styled() as figure_class, quiet():
         figure = figure_class(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor=LIGHT["surface"])

@@ -47,6 +47,21 @@ def apply_index(
     result : dict
         "target", "rows", "written", "removed", "passes", "unmoved", "metric", "notes", "hubless_version".
         "unmoved" has the number of rows that are not moved, for each reason; None where nothing was read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> repair.apply_index(model, "items.npy", "moved.npy")["written"]
+    90
+    >>> bool(np.load("items.npy").std() > np.load("moved.npy").std())  # the original is only read
+    True
     """
     repair, blue = as_repair(model), as_store(source)
     blue.refresh()
@@ -115,6 +130,21 @@ def promote_index(
     result : dict
         "serving": the name, "moved_by": the hash of the model, "original": the name of the original,
         "note": what to know of a switch that is not a single step, or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> _ = repair.apply_index(model, "items.npy", "moved.npy")
+    >>> kept = repair.promote_index("items.npy", "moved.npy")["original"]
+    >>> bool((np.load(kept) == X).all())
+    True
     """
     blue = as_store(source)
     blue.recover()
@@ -147,6 +177,22 @@ def rollback_index(source: Source) -> dict[str, Any]:
     result : dict
         "serving": the name, "moved_kept_as": the name of the moved index, "added_since": the number of rows
         that were added to it meanwhile, which the original lacks, "note": as of `promote_index`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> _ = repair.apply_index(model, "items.npy", "moved.npy")
+    >>> _ = repair.promote_index("items.npy", "moved.npy")
+    >>> _ = repair.rollback_index("items.npy")
+    >>> bool((np.load("items.npy") == X).all())
+    True
     """
     store = as_store(source)
     store.recover()
@@ -169,6 +215,14 @@ def recover_index(source: Source) -> dict[str, Any]:
     -------
     result : dict
         "name", "recovered": whether there was something to do, and what `index_status` returns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> np.save("items.npy", np.eye(3, dtype=np.float32))
+    >>> repair.recover_index("items.npy")["recovered"]  # nothing was interrupted
+    False
     """
     store = as_store(source)
     recovered = store.recover()
@@ -184,6 +238,14 @@ def index_status(source: Source) -> dict[str, Any]:
     result : dict
         "name", "status", "interrupted": whether a switch was interrupted or is happening now, "count",
         "dimension", "metric", "model", "source", "original", "original_is_there"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> np.save("items.npy", np.eye(3, dtype=np.float32))
+    >>> repair.index_status("items.npy")["status"]
+    'original'
     """
     store = as_store(source)
     facts, mark = store.facts(), store.mark()

@@ -92,6 +92,19 @@ def diagnose(
         Neighbours that are counted.
     random_state : int
         Seed of samples, where there are many items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> diagnosis = repair.diagnose("items.npy")
+    >>> diagnosis.facts["count"], diagnosis.duplicates, diagnosis.hubness.k
+    (90, 0, 10)
     """
     store = as_store(source)
     facts, shown = store.facts(), text_column(store, text)

@@ -68,6 +68,23 @@ def evaluate_index(
         chosen with the model.
     progress : bool or None
         Whether to show a progress bar; None shows one on a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> from hubless.stores.opening import open_store
+    >>> np.save("labels.npy", y)
+    >>> items = open_store("items.npy", items="labels.npy")
+    >>> figures = repair.evaluate_index(model, items, items, labels="label").as_dict()  # give unseen queries
+    >>> figures["hubness"]["before"]["n_queries"]
+    90
     """
     truth = Truth(labels, pairs, query_labels, k)
     return answer_index(model, as_store(source), as_store(queries), truth, progress=progress).evaluation

@@ -36,6 +36,15 @@ def explain_model(model: Any) -> Explanation:
     Parameters
     ----------
     model : folder, Repair, mover or classifier
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.movers import MoveLabeled
+    >>> from hubless.repair import Repair, explain_model
+    >>> model = Repair(MoveLabeled().fit(np.array([[0.0], [1.0], [5.0]]), [0, 0, 1]))
+    >>> explain_model(model).lines[0]
+    'Items are moved by MoveLabeled().'
     """
     loaded = as_model(model)
     if isinstance(loaded, Repair):

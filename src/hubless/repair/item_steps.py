@@ -15,7 +15,18 @@ from ..support.untrusted_json import parse_json
 
 @dataclass(frozen=True)
 class ItemSteps:
-    """Steps of items that have training queries: they move further, toward these queries."""
+    """Steps of items that have training queries: they move further, toward these queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.movers import Stay
+    >>> from hubless.repair import ItemSteps, Repair
+    >>> steps = ItemSteps(np.array(["a"], dtype=object), np.array([[4.0, 0.0]]), step=0.25)
+    >>> model = Repair(Stay().fit(np.eye(2), [0, 1]), steps=steps)
+    >>> model.move(np.array([[0.0, 0.0], [1.0, 1.0]]), ids=["a", "b"]).tolist()  # a quarter of the way
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
 
     ids: np.ndarray  # (m,), int64 or texts (object), all different
     means: np.ndarray  # (m, d), or (m, width) where it differs: the goal of each, q̄ in `Repair.move`

@@ -108,6 +108,22 @@ def fit_index(
     -------
     model : Repair
         Save it with `hubless.save`; `model.facts["learned"]` says what was chosen and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> from hubless.stores.opening import open_store
+    >>> np.save("labels.npy", y)
+    >>> items = open_store("items.npy", items="labels.npy")
+    >>> model = repair.fit_index(items, labels="label", mover="ridge")
+    >>> model.learned["n"], model.learned["classes"]
+    (90, 3)
     """
     check_choice("mover", mover, MOVERS)
     store, parts = as_store(source), InParts(memory, max_pairs, skip_bad, dask, scratch)

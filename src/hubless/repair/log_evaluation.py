@@ -76,6 +76,20 @@ def evaluate_log(
         Answers of a query that are counted.
     text : str, optional
         Column of items to show; by default one named "text", "title" or "name".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> evaluation = repair.evaluate_log(model, "items.npy", rng.standard_normal((50, 8)))
+    >>> [hubness.n_queries for hubness in evaluation.hubness]  # before and after
+    [50, 50]
     """
     repair, store = as_repair(model), as_store(source)
     if repair.is_between_spaces:

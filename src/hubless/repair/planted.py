@@ -164,6 +164,16 @@ def find_planted(
     """Return the row numbers of suspicious items; repeated queries count once.
 
     Where some are found, the others are judged again without them, as copies may have been in their shadow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.repair import find_planted
+    >>> rng = np.random.default_rng(0)
+    >>> queries, items = rng.standard_normal((200, 30)), rng.standard_normal((500, 30))
+    >>> items[7] = queries.mean(axis=0)  # the middle of all queries
+    >>> find_planted(items, queries, "l2").tolist()
+    [7]
     """
     queries = queries[distinct(queries)]
     found, left = [np.empty(0, dtype=np.int64)], np.arange(len(X))
@@ -227,6 +237,16 @@ def captured(
         Answers per query.
     metric_after : str, optional
         The metric of `after`, where it is another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.repair import captured
+    >>> queries = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> before, after = np.array([[0.0, 0.9], [0.9, 0.0]]), np.array([[9.0, 9.0], [0.9, 0.0]])
+    >>> changed = captured(before, after, queries, rows=[0], metric="l2", k=1)
+    >>> changed.before, changed.after  # item 0 was the answer to one of two queries
+    (0.5, 0.0)
     """
     more = after.shape[1] - queries.shape[1]
     answers = (

@@ -62,6 +62,23 @@ def predict_index(
         Items that vote, by default as many as were chosen with the model.
     progress : bool or None
         Whether to show a progress bar; None shows one on a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> from hubless.stores.opening import open_store
+    >>> np.save("labels.npy", y)
+    >>> items = open_store("items.npy", items="labels.npy")
+    >>> predictions = repair.predict_index(model, X[:5], items, labels="label", n_neighbors=1)
+    >>> predictions.classes.tolist() == y[:5].astype(str).tolist()
+    True
     """
     loaded, queries = as_model(model), opened_queries(queries)
     if isinstance(loaded, MovedNeighbors):

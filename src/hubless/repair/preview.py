@@ -76,6 +76,20 @@ def preview_index(
         queries have another width than the items, the index cannot search for them: all items are read.
     text : str, optional
         Column to show.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> np.save("items.npy", X)
+    >>> model = repair.Repair(MoveLabeled().fit(X, y))
+    >>> (preview,) = repair.preview_index(model, "items.npy", X[:1], k=3)
+    >>> len(preview.before), len(preview.after)
+    (3, 3)
     """
     repair, store = as_repair(model), as_store(source)
     if (queries is None) == (like is None):

@@ -43,6 +43,16 @@ class Repair:
         What it was learned from and how good it is, in plain JSON, for the card.
     correction : Correction or None
         What is written into the vectors last, learned from a log of queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless.movers import MoveLabeled
+    >>> from hubless.repair import Repair
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [6.0, 5.0]]), [0, 0, 1, 1]
+    >>> model = Repair(MoveLabeled(alpha=0.0).fit(X, y))
+    >>> model.move(X).shape, model.dimension, len(model.hash)
+    ((4, 2), 2, 64)
     """
 
     mover: Mover

@@ -46,6 +46,22 @@ def update_model(
         Where the model cannot be updated, is for other vectors, or has already learned from those to add.
     ValueError
         Where nothing would be left, or the items to forget cannot have been learned from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> half = MoveLabeled(keep_moments=True).fit(X[:45], y[:45].astype(str))
+    >>> np.save("new.npy", X[45:])
+    >>> from hubless.stores.opening import open_store
+    >>> np.save("labels.npy", y[45:])
+    >>> new = open_store("new.npy", items="labels.npy")
+    >>> repair.update_model(half, new, "label").facts["life"][-1]["what"]
+    'added'
     """
     repair, store = as_repair(model), as_store(source)
     mover = _updatable_mover(repair)
@@ -86,6 +102,18 @@ def merge_models(models: Sequence[Model]) -> Repair:
         Where one cannot be updated, they are for different metrics, or have learned from the same items.
     ValueError
         Where their movers differ in more than λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hubless import repair
+    >>> from hubless.movers import MoveLabeled
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> halves = [MoveLabeled(keep_moments=True).fit(X[i::2], y[i::2]) for i in (0, 1)]
+    >>> repair.merge_models(halves).mover.W_.shape
+    (8, 8)
     """
     return reduce(_merge, [as_repair(model) for model in models])
 

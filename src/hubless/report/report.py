@@ -46,6 +46,13 @@ class Report:
     """Figures before and after, and everything that a page shows of them.
 
     Print it, show it in a notebook, `save` it as a page, or pass it to `hubless.plot`.
+
+    Examples
+    --------
+    >>> from hubless.paper import demo
+    >>> report = demo.report("iris")  # `compare` and `hubless report` return one for your data
+    >>> report.save("page.html").name
+    'page.html'
     """
 
     figures: dict[str, Any]  # every number of the page, as in its JSON

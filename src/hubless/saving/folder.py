@@ -98,7 +98,11 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
 
     Examples
     --------
-    See `save`.
+    >>> import hubless
+    >>> from hubless.movers import Shrink
+    >>> hubless.save(Shrink(0.5).fit([[0.0], [4.0], [9.0]], ["a", "a", "b"]), "model")
+    >>> hubless.load("model").move([[1.0]], ["b"]).tolist()  # half of the way to 9
+    [[5.0]]
     """
     folder = Path(os.path.expanduser(folder))
     check_count("max_bytes", max_bytes)

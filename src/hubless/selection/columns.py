@@ -17,7 +17,14 @@ ROUNDING = 1e-13  # of the largest value; columns narrower than this are differe
 
 
 class ScaleWarning(UserWarning):
-    """One column of the data dwarfs all others: scale the columns first."""
+    """One column of the data dwarfs all others: scale the columns first.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from hubless import ScaleWarning
+    >>> warnings.simplefilter("error", ScaleWarning)  # stop there, instead of going on with a warning
+    """
 
 
 # v_j / Σ v with v_j = Var(x_j), as the mean squared distance of two objects is 2 Σ v
