@@ -55,6 +55,19 @@ def assert_same(got, want, X, y, rounding):
     assert np.abs(there - here).max() <= rounding * np.abs(here).max()
 
 
+def searches(y, size, group):
+    """Return the blocks that each group of sources is compared with: those that have objects of its classes.
+
+    Blocks of the copy hold `size` objects in order of class, each block as they came.
+    """
+    n = len(y)
+    in_order = sorted(range(n), key=lambda i: (y[i], i))
+    block = {i: place // size for place, i in enumerate(in_order)}
+    copied = sorted(range(n), key=lambda i: (block[i], i))
+    groups = [{y[i] for i in copied[first : first + group]} for first in range(0, n, group)]
+    return [sorted({block[i] for i in range(n) if y[i] in classes}) for classes in groups]
+
+
 def n_pairs(sizes, k):
     """Return how many pairs classes of these sizes have."""
     return sum(n * min(k, n - 1) for n in sizes)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubless.outofcore import sampling
-from hubless.outofcore.sampling import Draw, hash_rows, n_sources, sampled_rows, source_groups
+from hubless.outofcore.sampling import Draw, groups_of, hash_rows, n_sources, sampled_rows, sampled_sources
 
 MASK = 2**64 - 1
 
@@ -59,7 +59,7 @@ def test_every_object_has_the_same_chance():
 @given(n=st.integers(1, 500), m=st.integers(1, 500), size=st.integers(1, 600))
 def test_groups_have_every_source_once(n, m, size):
     m = min(n, m)
-    groups = list(source_groups(n, m, 1, size))
+    groups = list(groups_of(sampled_sources(n, m, 1), m, size))
     want = np.arange(n) if m == n else sampled_rows(n, m, 1)
     np.testing.assert_array_equal(np.concatenate(groups), want)
     assert all(len(group) == size for group in groups[:-1])

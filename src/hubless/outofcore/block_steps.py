@@ -40,6 +40,11 @@ class Work(NamedTuple):
         """Return what was seen of all blocks."""
         return Work(name, look, seen.classes, seen.starts, np.dtype(seen.dtype))
 
+    @property
+    def filled(self) -> list[int]:
+        """The blocks that have objects."""
+        return np.flatnonzero(np.diff(self.starts)).tolist()
+
     def blocks_with(self, numbers: np.ndarray) -> list[int]:
         """Return the blocks that have some of these objects, given by their numbers."""
         places = np.searchsorted(self.starts, numbers, side="right") - 1

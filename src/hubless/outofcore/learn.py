@@ -11,7 +11,8 @@ learned from there. `pair_sums` has the last three steps, `block_steps` what is 
 
 Where this process reads the objects itself, it reads them twice at most: a look keeps the rows that may be
 sources (`kept`), and the search holds the vectors of their targets (`one_pass`). Sources in several groups
-are compared with a copy on disk (`copy`), which the second read writes.
+are compared with a copy on disk, in order of class (`copy`), which the second read writes: each group with
+the blocks of its classes.
 """
 
 from contextlib import ExitStack, closing
@@ -32,7 +33,7 @@ from .kept import KeptRows
 from .objects import LocalObjects, Objects, changed
 from .one_pass import OnePass, kept_sources
 from .pair_sums import PairSummation, bytes_of_source, group_size
-from .sampling import Draw, Drawn, n_sources, warn_sampled
+from .sampling import Draw, Drawn, n_sources, sampled_sources, warn_sampled
 from .survey import Survey, survey
 
 
@@ -160,17 +161,23 @@ def sum_up(objects: Objects, seen: Survey, needs: Needs, n_sources: int, plan: P
 
 def _sum_in_groups(pairs: PairSummation, needs: Needs, n_sources: int, plan: Plan) -> tuple[Any, Any]:
     """Return moments and means, None where they are not needed, from as many reads as there are groups."""
-    objects, seen, work = pairs.objects, pairs.seen, pairs.work
+    seen, sources = pairs.seen, sampled_sources(pairs.seen.n, n_sources, plan.seed)
     means = moments = None
     with ExitStack() as stack:
-        if needs.n_targets and isinstance(objects, LocalObjects):  # then of a copy
-            objects = stack.enter_context(closing(CopiedObjects(objects, seen, work, plan.checkpoints)))
+        if needs.n_targets and isinstance(pairs.objects, LocalObjects):  # then of a copy, if there is room
+            copied = CopiedObjects(pairs.objects, seen, pairs.work, sources)
+            stack.enter_context(closing(copied))
+            if copied.write(plan.checkpoints):
+                how: dict[str, Any] = {"objects": copied, "work": copied.work}
+                how["blocks_of_classes"] = copied.blocks_of_classes
+                pairs, sources = replace(pairs, **how), copied.sources
+        objects, work = pairs.objects, pairs.work
         if needs.class_means:
-            sums = objects.map(class_sums, ClassSums.join, work, wanted=seen.filled, title="means")
+            sums = objects.map(class_sums, ClassSums.join, work, wanted=work.filled, title="means")
             means = objects.call(ClassSums.means, sums, seen.sizes)
         if needs.n_targets:
-            pairs = replace(pairs, objects=objects, class_means=means if needs.within_classes else None)
-            moments = pairs.moments(n_sources, plan.seed)
+            pairs = replace(pairs, class_means=means if needs.within_classes else None)
+            moments = pairs.moments(sources)
         return moments, None if means is None else objects.take(means)
 
 

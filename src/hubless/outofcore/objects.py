@@ -69,6 +69,7 @@ class LocalObjects(Objects):
     """Objects that this process reads itself, block after block."""
 
     itemsize: int  # bytes of a number
+    size: int  # rows of a block, at most
     n_blocks: int  # about, for progress bars
     memory: int  # the limit of this process, in bytes
 

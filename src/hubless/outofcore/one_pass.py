@@ -23,7 +23,7 @@ from .block_steps import (
 )
 from .checkpoints import Checkpoint
 from .pair_sums import COPIES, PairSummation, group_size
-from .sampling import source_groups
+from .sampling import sampled_sources
 
 
 class HeldTargets:
@@ -77,7 +77,8 @@ def kept_sources(pairs: PairSummation, n_sources: int, seed: int) -> Rows | None
     held = d + -(-pairs.k * d // COPIES)  # as if they had as many columns more
     if kept is None or n_sources > group_size(pairs.room(), held, pairs.work.dtype.itemsize, pairs.k):
         return None
-    (numbers,) = source_groups(pairs.seen.n, n_sources, seed, n_sources)
+    drawn = sampled_sources(pairs.seen.n, n_sources, seed)
+    numbers = np.arange(n_sources) if drawn is None else drawn
     found = kept.rows(numbers, pairs.work.classes)
     return None if found is None else Rows(numbers, found[0].astype(pairs.work.dtype, copy=False), found[1])
 

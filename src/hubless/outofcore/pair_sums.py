@@ -24,7 +24,7 @@ from .block_steps import (
 from .checkpoints import Checkpoint, digest_of
 from .memory import bytes_of_means
 from .objects import Objects, changed
-from .sampling import source_groups
+from .sampling import groups_of
 from .survey import Survey
 
 COPIES = 4  # of the objects of a group that are held at once
@@ -46,12 +46,15 @@ class PairSummation:
     centred: bool = True  # whether pairs are about the mean of all, or 0
     within_classes: bool = False  # whether they are about the means of their classes instead
     class_means: Any = None  # these: a result of `map` or `call`
+    # from sources to the blocks that may have objects of their classes; None for all blocks
+    blocks_of_classes: Callable[[Rows], list[int]] | None = None
 
-    def moments(self, n_sources: int, seed: int) -> Moments:
-        """Return the moments of the pairs of sources with their targets; ValueError for no pair."""
+    def moments(self, sources: np.ndarray | None) -> Moments:
+        """Return the moments of the pairs of these sources, or of all objects; ValueError for no pair."""
         size = group_size(self.room(), self.work.look.n_columns, self.work.dtype.itemsize, self.k)
+        n_sources = self.seen.n if sources is None else len(sources)
         n_groups, total = -(-n_sources // size), None
-        for number, numbers in enumerate(source_groups(self.seen.n, n_sources, seed, size), 1):
+        for number, numbers in enumerate(groups_of(sources, n_sources, size), 1):
             moments = self.sum_group(numbers, partial(self._compute_group, title=f"{number}/{n_groups}"))
             if moments is not None:
                 total = moments if total is None else total + moments
@@ -100,13 +103,13 @@ class PairSummation:
             self._check_unchanged(checkpoint)
         if result is not None:
             checkpoint.save("moments", **{name: getattr(result, name) for name in SUMS})
-            checkpoint.remove(self.seen.filled)
+            checkpoint.remove(self.work.filled)
         return result
 
     def _check_unchanged(self, checkpoint: Checkpoint) -> None:
         """Refuse to keep what was found in other objects than those of the first look; OSError."""
         if self.objects.state() != self.seen.state:
-            checkpoint.remove(self.seen.filled)
+            checkpoint.remove(self.work.filled)
             raise changed(self.objects.name)
 
     def _compute_group(
@@ -134,14 +137,17 @@ class PairSummation:
         if self.folder is None:
             return None
         contents = [f"{block.digest} {block.length}" for block in self.seen.blocks]
-        about = (contents, self.work.classes, numbers, self.k, not self.within_classes, self._about_mean)
-        return Checkpoint(self.folder, digest_of(*about))
+        by_class = self.blocks_of_classes is not None
+        where = (contents, self.work.classes, by_class, self.work.starts, numbers)
+        how = (self.k, not self.within_classes, self._about_mean)
+        return Checkpoint(self.folder, digest_of(*where, *how))
 
     def _nearest(self, sources: Any, checkpoint: Checkpoint | None, title: str) -> Any:
-        """Return the nearest of each source in all blocks, some of which an earlier run may have searched."""
+        """Return the nearest of each source in the blocks, some of which an earlier run may have searched."""
         kept: list[Nearest] = []
         missing = []
-        for number in self.seen.filled:
+        searched = self.work.filled if self.blocks_of_classes is None else self.blocks_of_classes(sources)
+        for number in searched:
             loaded = None if checkpoint is None else checkpoint.load(number, ("squared", "rows"))
             if loaded is None:
                 missing.append(number)

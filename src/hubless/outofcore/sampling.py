@@ -15,7 +15,9 @@ import numpy as np
 OPERATIONS = 4e12  # multiplications and additions that learning may cost: about a minute of two cores
 FEW = 32  # columns below which a comparison is not cheaper: the nearest must be picked too
 READING = 500  # operations that take as long as reading and checking one number
-HELD = 1 << 24  # coordinates of sources held at a time; for each such group, all objects are read twice
+HELD = (
+    1 << 24
+)  # coordinates of sources held at a time; for each such group, all objects are read twice at most
 PAIRS = 500  # pairs per column that "auto" learns from at least: docs/large.md has what fewer cost
 NEIGHBORS = 20  # objects of a class, or all, that are drawn at least to choose a mover on
 AT_ONCE = 1 << 20  # numbers that are hashed at once
@@ -50,7 +52,7 @@ def check_max_pairs(max_pairs: Any) -> Any:
 
 
 # A source of class c is compared with n_c objects, at 2 max(d, FEW) operations each. HELD / d sources are
-# held at a time, and each time all n d numbers are read twice: in all
+# held at a time, and each time all n d numbers are read twice at most: in all
 # 2 max(d, FEW) Σ n_c² + 2 n d READING (n d / HELD).
 def n_sources(sizes: np.ndarray, n_columns: int, n_targets: int, max_pairs: Any) -> int:
     """Return how many objects are sources: all of them where all pairs are learned from.
@@ -76,13 +78,16 @@ def n_sources(sizes: np.ndarray, n_columns: int, n_targets: int, max_pairs: Any)
     return min(n, max(1, int(wanted)))
 
 
-def source_groups(n: int, n_sources: int, seed: int, size: int) -> Iterator[np.ndarray]:
-    """Yield the numbers of the sources among n objects, ascending, `size` at a time."""
-    if n_sources == n:
-        yield from (np.arange(first, min(first + size, n)) for first in range(0, n, size))
-    else:
-        rows = sampled_rows(n, n_sources, seed)
-        yield from (rows[first : first + size] for first in range(0, n_sources, size))
+def sampled_sources(n: int, n_sources: int, seed: int) -> np.ndarray | None:
+    """Return the numbers of the sources among n objects, ascending; None where all are sources."""
+    return None if n_sources == n else sampled_rows(n, n_sources, seed)
+
+
+def groups_of(sources: np.ndarray | None, n_sources: int, size: int) -> Iterator[np.ndarray]:
+    """Yield the numbers of sources, `size` at a time; None stands for 0 … n_sources − 1."""
+    for first in range(0, n_sources, size):
+        last = min(first + size, n_sources)
+        yield np.arange(first, last) if sources is None else sources[first:last]
 
 
 def sampled_rows(n: int, size: int, seed: int) -> np.ndarray:
