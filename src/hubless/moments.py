@@ -53,11 +53,13 @@ class Moments:
     x_origin: Array | None = None
 
     @staticmethod
-    def of(origin: Array, weight: float, x: Array, z: Array, w: Array, K: Array) -> "Moments":
-        """Compute the moments of a batch: `w` are the weights of z; x is weighted already."""
+    def of(origin: Array, weight: float, x: Array, z: Array, w: Array) -> "Moments":
+        """Compute the moments of a batch: `w` are the weights of z, which is overwritten; x is weighted."""
         xp = namespace(x, z)
         x_sum = xp.ones_like(w) @ x  # a product, which is faster than a sum along the first axis
-        return Moments(origin, weight, *(xp.astype(sums, xp.float64) for sums in (x_sum, w @ z, x.T @ z, K)))
+        z_sum, A = w @ z, x.T @ z
+        z *= xp.sqrt(w)[:, None]
+        return Moments(origin, weight, *(xp.astype(s, xp.float64) for s in (x_sum, z_sum, A, gram(z))))
 
     def __add__(self, other: "Moments") -> "Moments":
         return self._combine(add, other)
@@ -179,9 +181,7 @@ def moments_of_pairs(
     centres = (origin if x_origin is None else x_origin, origin)
 
     def batch(part: slice) -> Moments:
-        x, z = (
-            xp.astype(rows(array, part), xp.float64) - o for array, o in zip((X, Z), centres, strict=True)
-        )
+        x, z = (_minus(rows(array, part), o) for array, o in zip((X, Z), centres, strict=True))
         root = xp.ones((x.shape[0],), dtype=xp.float64, device=compat.device(x))
         if weights is not None:  # √w on both sides, so that K stays one symmetric product
             root = xp.sqrt(xp.astype(weights[part], xp.float64))
@@ -224,9 +224,8 @@ def moments_of_targets(
     def batch(part: slice) -> Moments:
         x = sources.sums(X, part, origin)  # rows of JᵀX, about the origin
         z = _centre(take_rows(Z, sources.target[part]), origin)
-        weight = xp.astype(sources.weight[part], z.dtype)
-        root = z * xp.sqrt(weight)[:, None]
-        return Moments.of(origin, float(xp.sum(sources.weight[part])), x, z, weight, gram(root))
+        weight = sources.weight[part]
+        return Moments.of(origin, float(xp.sum(weight)), x, z, xp.astype(weight, z.dtype))
 
     moments = sum_blocks(xp, batch, sources.target.shape[0], rows_at_once(X))
     if reverse:
@@ -297,8 +296,15 @@ def _is_fast(x: Array) -> bool:
 def _centre(x: Array, origin: Array) -> Array:
     """Return x − origin, in the precision of the products."""
     xp = namespace(x, origin)
-    dtype = x.dtype if _is_fast(x) else xp.float64
-    return xp.astype(x, dtype, copy=False) - xp.astype(origin, dtype, copy=False)
+    return x - xp.astype(origin, x.dtype) if _is_fast(x) else _minus(x, origin)
+
+
+# One step, as a copy of x in float64 would take longer than all the rest
+def _minus(x: Array, origin: Array) -> Array:
+    """Return x − origin in float64, as a new array."""
+    xp = namespace(x, origin)
+    x = x if xp.isdtype(x.dtype, "real floating") else xp.astype(x, xp.float64)
+    return x - xp.astype(origin, xp.float64, copy=False)
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:

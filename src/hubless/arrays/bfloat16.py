@@ -66,22 +66,21 @@ def round_points(
     with _threads_of(points) as torch:
         given = _shifted(points, shift, index, shape)
         given = given if scale == 1.0 else given.mul_(scale)
-        short = given.bfloat16()
-        rounded = short.to(given.dtype)
+        factor = given.new_empty((*shape, columns), dtype=torch.bfloat16)
+        rounded = factor[..., :d].copy_(given).to(given.dtype)
         squared = torch.linalg.vector_norm(rounded, dim=-1).square_()
         residual = torch.linalg.vector_norm(given.sub_(rounded), dim=-1)
-        left_factor, right_factor = (
-            _factor(short, squared, columns, is_left) if side else None
-            for is_left, side in zip((True, False), sides, strict=True)
-        )
-    return Rounded(left_factor, right_factor, _like(squared, points), _like(residual, points))
+        _set_lengths(factor, d, squared)
+        factors = (as_queries(factor, d) if left else None, factor if right else None)
+    return Rounded(*factors, _like(squared, points), _like(residual, points))
 
 
 def _shifted(points: Array, shift: Array, index: Array | None, shape: tuple[int, ...]) -> Any:
     """Return a new tensor of points − shift."""
     if compat.is_numpy_array(points):
-        chosen = points if index is None else points[index]
-        return _tensor(np.subtract(chosen.reshape(*shape, -1), shift, dtype=shift.dtype))
+        chosen = (points if index is None else points[index]).reshape(*shape, -1)
+        room = chosen if index is not None and chosen.dtype == shift.dtype else None  # it is a copy already
+        return _tensor(np.subtract(chosen, shift, out=room, dtype=shift.dtype))
     chosen = points if index is None else points.index_select(0, index)
     return chosen.to(shift.dtype).reshape(*shape, points.shape[1]) - shift
 
@@ -93,15 +92,11 @@ def rows_at_once(points: Array) -> int:
     return ROWS if is_on_cpu(points) else DEVICE_ROWS
 
 
-def _factor(short: Any, squared: Any, columns: int, is_left: bool) -> Any:
-    """Return rounded points, and their squared lengths as two numbers, with the ones of the other side."""
-    d = short.shape[-1]
-    factor = short.new_zeros((*short.shape[:-1], columns))
-    factor[..., :d] = short.mul(-2) if is_left else short
-    lengths, ones = (d + 2, d) if is_left else (d, d + 2)
-    _set_pair(factor, lengths, squared)
-    factor[..., ones : ones + 2] = 1
-    return factor
+def _set_lengths(factor: Any, d: int, squared: Any) -> None:
+    """Put squared lengths as two numbers, and the ones of the other side, into a factor of objects."""
+    _set_pair(factor, d, squared)
+    factor[..., d + 2 : d + 4] = 1
+    factor[..., d + 4 :] = 0
 
 
 def as_queries(factor: Any, d: int) -> Any:

@@ -15,9 +15,7 @@ import numpy as np
 OPERATIONS = 4e12  # multiplications and additions that learning may cost: about a minute of two cores
 FEW = 32  # columns below which a comparison is not cheaper: the nearest must be picked too
 READING = 500  # operations that take as long as reading and checking one number
-HELD = (
-    1 << 24
-)  # coordinates of sources held at a time; for each such group, all objects are read twice at most
+HELD = 1 << 24  # coordinates of sources held at a time; all objects are read twice at most for each group
 PAIRS = 500  # pairs per column that "auto" learns from at least: docs/large.md has what fewer cost
 NEIGHBORS = 20  # objects of a class, or all, that are drawn at least to choose a mover on
 AT_ONCE = 1 << 20  # numbers that are hashed at once
