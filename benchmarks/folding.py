@@ -21,7 +21,7 @@ from hubless.neighbors.ranking import Cells, Minima, cells_within, most_cells, r
 from . import search
 from .record import Options
 from .search_data import CASES, Question
-from .timing import Contender, race, ready
+from .timing import Contender, race
 
 DATA = ("banking77", "SciFact", "News", "CUB")  # real vectors: synthetic ones have no principal axes
 COLUMNS = (64, 96, 128)  # r + 1
@@ -122,20 +122,8 @@ def measure(options: Options) -> dict[str, Any]:
         if not name.startswith(DATA):
             continue
         question = make(options.quick)
-        contenders, errors = ready(CONTENDERS, question)
+        how = {"title": f"folding {name}", "clock": process_time}
+        timed = partial(race, repeats=options.repeats, **how)
         with limit_blas(1):
-            seconds = race(contenders, options.repeats, title=f"folding {name}", clock=process_time)
-            ours = contenders["hubless, float32"]()
-            agreements = {
-                rival: search.agreement(question, ours, contenders[rival]())
-                for rival in contenders
-                if rival not in ("bare product", "hubless, float32") and isinstance(seconds[rival], list)
-            }
-        cases[name] = {
-            "settings": question.settings(),
-            "source": question.source,
-            "reference": "bare product",
-            "seconds": {rival: {**seconds, **errors}[rival] for rival in CONTENDERS},
-            "neighbors": agreements,
-        }
+            cases[name] = search.outcome(question, CONTENDERS, "hubless, float32", timed)
     return cases

@@ -1,5 +1,7 @@
 """Exact search of the k nearest: hubless, the bare product, and the exact search of other packages."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from hubless.paper.raw import cores
 
 from .record import Options
 from .search_data import CASES, Question
-from .timing import Contender, race, ready
+from .timing import Contender, Seconds, race, ready
 
 ROWS = 256  # queries of one product, for contenders that take them in chunks
 SOME = 512  # queries whose candidates are counted
@@ -137,6 +139,30 @@ def _distances(question: Question, rows: np.ndarray, indices: np.ndarray) -> np.
     return np.linalg.norm(queries - question.objects[indices[rows]], axis=2)
 
 
+def outcome(
+    question: Question,
+    builders: Mapping[str, Callable[[Question], Contender]],
+    ours: str,
+    measure: Callable[[Mapping[str, Contender]], Seconds],
+) -> dict[str, Any]:
+    """Return the raw results of a case: seconds, and whether each contender finds what `ours` does."""
+    contenders, errors = ready(builders, question)
+    seconds = measure(contenders)
+    found = contenders[ours]()
+    agreements = {
+        rival: agreement(question, found, contenders[rival]())
+        for rival in contenders
+        if rival not in ("bare product", ours) and isinstance(seconds[rival], list)
+    }
+    return {
+        "settings": question.settings(),
+        "source": question.source,
+        "reference": "bare product",
+        "seconds": {rival: {**seconds, **errors}[rival] for rival in builders},
+        "neighbors": agreements,
+    }
+
+
 def candidates(question: Question) -> dict[str, float]:
     """Return how many objects each first pass leaves to be settled: the mean over some queries.
 
@@ -159,20 +185,7 @@ def measure(options: Options) -> dict[str, Any]:
     cases = {}
     for name, make in CASES.items():
         question = make(options.quick)
-        contenders, errors = ready(CONTENDERS, question)
-        seconds = race(contenders, options.repeats, once=SLOW, title=f"search {name}", pause=options.pause)
-        ours = contenders["hubless"]()
-        agreements = {
-            rival: agreement(question, ours, contenders[rival]())
-            for rival in contenders
-            if rival not in ("bare product", "hubless") and isinstance(seconds[rival], list)
-        }
-        cases[name] = {
-            "settings": question.settings(),
-            "source": question.source,
-            "reference": "bare product",
-            "seconds": {rival: {**seconds, **errors}[rival] for rival in CONTENDERS},
-            "neighbors": agreements,
-            "candidates": candidates(question),
-        }
+        how = {"once": SLOW, "title": f"search {name}", "pause": options.pause}
+        measured = outcome(question, CONTENDERS, "hubless", partial(race, repeats=options.repeats, **how))
+        cases[name] = {**measured, "candidates": candidates(question)}
     return cases
