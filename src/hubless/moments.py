@@ -181,7 +181,7 @@ def moments_of_pairs(
     centres = (origin if x_origin is None else x_origin, origin)
 
     def batch(part: slice) -> Moments:
-        x, z = (_minus(rows(array, part), o) for array, o in zip((X, Z), centres, strict=True))
+        x, z = (rows(array, part) - o for array, o in zip((X, Z), centres, strict=True))  # in float64
         root = xp.ones((x.shape[0],), dtype=xp.float64, device=compat.device(x))
         if weights is not None:  # √w on both sides, so that K stays one symmetric product
             root = xp.sqrt(xp.astype(weights[part], xp.float64))
@@ -296,15 +296,8 @@ def _is_fast(x: Array) -> bool:
 def _centre(x: Array, origin: Array) -> Array:
     """Return x − origin, in the precision of the products."""
     xp = namespace(x, origin)
-    return x - xp.astype(origin, x.dtype) if _is_fast(x) else _minus(x, origin)
-
-
-# One step, as a copy of x in float64 would take longer than all the rest
-def _minus(x: Array, origin: Array) -> Array:
-    """Return x − origin in float64, as a new array."""
-    xp = namespace(x, origin)
-    x = x if xp.isdtype(x.dtype, "real floating") else xp.astype(x, xp.float64)
-    return x - xp.astype(origin, xp.float64, copy=False)
+    # one step: a copy of x in float64 would take longer than the difference
+    return x - xp.astype(origin, x.dtype if _is_fast(x) else xp.float64, copy=False)
 
 
 def as_weights(X: Array, weights: Array | None) -> Array:
