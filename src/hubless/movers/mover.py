@@ -63,9 +63,7 @@ def check_used(queries: Any, movers: Sequence["Mover"]) -> None:
 
 
 class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base class of all movers: learn z ↦ z' from labeled objects.
-
-    A subclass learns in `_estimate`, moves in `_apply`, and declares the rest here.
+    """Base class of all movers, which learn in `_estimate`, move in `_apply` and declare the rest here.
 
     Examples
     --------
@@ -82,11 +80,7 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # What it learns, which is all that saving needs to know (see `saving.state`); what a mover that is not
     # inside a chain learns besides; attributes that are not saved; and why a mover cannot be saved.
     _learned: ClassVar[dict[str, str]] = {}
-    _learned_alone: ClassVar = {
-        "space_.mean": "d",
-        "space_.gain": "number",
-        "space_.floor": "number none",
-    }
+    _learned_alone: ClassVar = {"space_.mean": "d", "space_.gain": "number", "space_.floor": "number none"}
     _learned_types: ClassVar[dict[str, Any]] = {"space_": QuerySpace}
     _unsaved: ClassVar[tuple[str, ...]] = ("n_pairs_", "skipped_")
     _why_unsaved: ClassVar[str] = ""

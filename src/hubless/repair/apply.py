@@ -53,9 +53,7 @@ def apply_index(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
     >>> repair.apply_index(model, "items.npy", "moved.npy")["written"]
@@ -136,9 +134,7 @@ def promote_index(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
     >>> _ = repair.apply_index(model, "items.npy", "moved.npy")
@@ -183,9 +179,7 @@ def rollback_index(source: Source) -> dict[str, Any]:
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
     >>> _ = repair.apply_index(model, "items.npy", "moved.npy")

@@ -72,18 +72,14 @@ def evaluate_index(
     Examples
     --------
     >>> import numpy as np
-    >>> from hubless import repair
-    >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> from hubless import MoveLabeled, repair
+    >>> from hubless.stores.opening import open_store
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
-    >>> from hubless.stores.opening import open_store
     >>> np.save("labels.npy", y)
     >>> items = open_store("items.npy", items="labels.npy")
-    >>> figures = repair.evaluate_index(model, items, items, labels="label").as_dict()  # give unseen queries
-    >>> figures["hubness"]["before"]["n_queries"]
+    >>> repair.evaluate_index(model, items, items, labels="label").hubness.before.n_queries  # or unseen queries
     90
     """
     truth = Truth(labels, pairs, query_labels, k)

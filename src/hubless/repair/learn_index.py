@@ -114,9 +114,7 @@ def fit_index(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> from hubless.stores.opening import open_store
     >>> np.save("labels.npy", y)

@@ -82,12 +82,10 @@ def evaluate_log(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
-    >>> evaluation = repair.evaluate_log(model, "items.npy", rng.standard_normal((50, 8)))
+    >>> evaluation = repair.evaluate_log(model, "items.npy", X[:50] + 0.1)
     >>> [hubness.n_queries for hubness in evaluation.hubness]  # before and after
     [50, 50]
     """

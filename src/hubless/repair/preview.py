@@ -82,9 +82,7 @@ def preview_index(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> np.save("items.npy", X)
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
     >>> (preview,) = repair.preview_index(model, "items.npy", X[:1], k=3)

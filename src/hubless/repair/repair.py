@@ -39,20 +39,15 @@ class Repair:
         Name of the column with the class of an item, where the mover needs it.
     steps : ItemSteps or None
         Steps of single items, which are recognised by their ids.
-    facts : dict
-        What it was learned from and how good it is, in plain JSON, for the card.
+    facts : dict, in plain JSON: what it was learned from and how good it is, for the card
     correction : Correction or None
         What is written into the vectors last, learned from a log of queries.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hubless.movers import MoveLabeled
-    >>> from hubless.repair import Repair
-    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [6.0, 5.0]]), [0, 0, 1, 1]
-    >>> model = Repair(MoveLabeled(alpha=0.0).fit(X, y))
-    >>> model.move(X).shape, model.dimension, len(model.hash)
-    ((4, 2), 2, 64)
+    >>> from hubless.movers import Shrink
+    >>> Repair(Shrink(0.5).fit([[0.0], [4.0]], ["a", "a"]), label="kind").move([[0.0]], labels=["a"])
+    array([[1.]])
     """
 
     mover: Mover

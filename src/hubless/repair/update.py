@@ -52,9 +52,7 @@ def update_model(
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> half = MoveLabeled(keep_moments=True).fit(X[:45], y[:45].astype(str))
     >>> np.save("new.npy", X[45:])
     >>> from hubless.stores.opening import open_store
@@ -108,9 +106,7 @@ def merge_models(models: Sequence[Model]) -> Repair:
     >>> import numpy as np
     >>> from hubless import repair
     >>> from hubless.movers import MoveLabeled
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 90)
-    >>> X = (np.eye(3, 8)[y] * 4 + rng.standard_normal((90, 8))).astype(np.float32)
+    >>> X, y = np.random.default_rng(0).standard_normal((90, 8)), np.arange(90) % 3
     >>> halves = [MoveLabeled(keep_moments=True).fit(X[i::2], y[i::2]) for i in (0, 1)]
     >>> repair.merge_models(halves).mover.W_.shape
     (8, 8)
