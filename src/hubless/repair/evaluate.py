@@ -79,7 +79,7 @@ def evaluate_index(
     >>> model = repair.Repair(MoveLabeled().fit(X, y))
     >>> np.save("labels.npy", y)
     >>> items = open_store("items.npy", items="labels.npy")
-    >>> repair.evaluate_index(model, items, items, labels="label").hubness.before.n_queries  # or unseen queries
+    >>> repair.evaluate_index(model, items, items, labels="label").hubness.before.n_queries
     90
     """
     truth = Truth(labels, pairs, query_labels, k)
