@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from hubless.paper.raw import write_files
 
-from .curve_cells import Cells
+from .curve_cells import Cells, Key
 from .curves import ALL
 from .markdown import grid
 from .record import DOCS
@@ -45,14 +45,16 @@ class Differences:
         present = {key.dataset for key in self.entries}
         self.datasets = {name: title for name, title in DATASETS.items() if name in present}
         self.datasets |= {name: name for name in sorted(present - self.datasets.keys())}
+        self._draws: dict[tuple[str, str, str], list[Key]] = {}  # looked up thousands of times for one page
+        for key in sorted(self.entries):
+            self._draws.setdefault((key.dataset, key.setting, key.method), []).append(key)
 
     def of(self, dataset: str, setting: str, method: str, field: str, other: str = OBJECTS) -> np.ndarray:
         """Return what a method, "mover proxies", has more than the same mover with other proxies, by draw."""
         mover = method.split()[0]
         pairs = [
-            (entry[field], self.entries[base][field])
-            for key, entry in sorted(self.entries.items())
-            if (key.dataset, key.setting, key.method) == (dataset, setting, method)
+            (self.entries[key][field], self.entries[base][field])
+            for key in self._draws.get((dataset, setting, method), ())
             if (base := key._replace(method=f"{mover} {other}")) in self.entries
         ]
         return np.array([SCALES[field] * (value - before) for value, before in pairs])
