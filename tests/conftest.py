@@ -1,5 +1,6 @@
 """Array libraries that every formula is tested on, small data, and verbs of the command line."""
 
+import gc
 import json
 import os
 from importlib.util import find_spec
@@ -95,6 +96,17 @@ def data_dir():
     if not folder:
         pytest.skip("HUBLESS_DATA is not set: the data sets of the paper are missing")
     return Path(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage among modules and tests, while they are made and later: they stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 MISSING = ("cupy", "dpnp", "mps", "xpu") if HAS_CUDA else ("cupy", "dpnp", "mps", "xpu", "cuda")
