@@ -265,7 +265,7 @@ def run_suite(marks: str, tests: tuple[str, ...], mutation: Mutation | None = No
         "pytest",
         "-x",
         "-n",
-        "auto",
+        "0" if tests == (QUICK,) else "auto",
         "-m",
         marks,
         "-k",
