@@ -29,7 +29,7 @@ SHAPES = {  # objects, dimensions, classes, queries
     "imagenet": (1_281_167, 2048, 1000, 8192),
     "news": (13_192, 300, 20, 5654),
 }
-QUICK = {"imagenet": (3000, 64, 30, 200), "news": (1000, 30, 20, 100)}
+QUICK = {"imagenet": (600, 32, 10, 100), "news": (300, 16, 6, 50)}
 MODES = {"tf32": "high", "float32": "highest"}  # torch's setting: torch.set_float32_matmul_precision
 K = 10
 TESTS = ("classifiers", "neighbors", "core", "movers", "baselines")  # folders of tests/
