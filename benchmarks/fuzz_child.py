@@ -55,6 +55,7 @@ class Watch:
         self.is_on, self.seen = False, list[str]()
         installed = (sys.prefix, sys.base_prefix, str(Path(__file__).parent.parent))
         self.installed = tuple(os.path.realpath(path) for path in installed)
+        sys.dont_write_bytecode = True  # of modules that are loaded when first needed: no reader writes that
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
