@@ -4,7 +4,9 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 BENCH ?= .venv-bench
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# what is imported is compiled then, once, and kept for all processes of the tests
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 # as many workers as cores, with one BLAS thread each (tests/conftest.py)
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 FULL = torch or services or browser or faults or slow
@@ -59,7 +61,7 @@ bench: $(BENCH)/installed
 	$(BENCH)/bin/python -m benchmarks page
 
 clean:
-	rm -rf $(VENV) $(BENCH)
+	rm -rf $(VENV) $(BENCH) .venv-all .venv-dev
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
