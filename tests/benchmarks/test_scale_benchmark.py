@@ -1,5 +1,6 @@
 """Benchmarks of scale at tiny sizes, the simulation against a plain one, and the page."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,8 @@ def quick(tmp_path_factory):
         # in a process of its own: a child's peak of memory begins with its parent's, and a cluster leaves
         # sockets to be collected
         if verb in ("beyond", "workers"):
-            subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, check=True)
+            command = [sys.executable, "-m", "benchmarks", *arguments]
+            json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
         else:
             assert main(arguments) == 0
     return out
