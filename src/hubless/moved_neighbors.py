@@ -10,7 +10,15 @@ from .arrays import Array, convert, to_numpy
 from .arrays.devices import dispatched, host_like, is_on_engine, to_device, to_host
 from .arrays.inputs import check_choice, check_class_numbers, check_count, check_points, check_weights
 from .arrays.library import blocks
-from .calibration.calibrate import Calibrated, Calibration, HeldOut, answer, answer_by_votes, calibrate
+from .calibration.calibrate import (
+    LEARNED,
+    Calibrated,
+    Calibration,
+    HeldOut,
+    answer,
+    answer_by_votes,
+    calibrate,
+)
 from .calibration.evidence import Stored
 from .calibration.unknown import check_rate, class_names, unknown_label, with_unknown
 from .movers import MoveLabeled, Mover
@@ -31,16 +39,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         "moved_": "nm",
         "codes_": "n codes",
         "weights_": "n none",
-        "calibration_.method": "text optional",
-        "calibration_.n_queries": "number optional",
-        "calibration_.coefficients": "p host optional",
-        "calibration_.unit": "number optional",
-        "calibration_.power": "number optional",
-        "calibration_.doubt": "number optional",
-        "calibration_.knots": "q host optional",
-        "calibration_.values": "q host optional",
-        "calibration_.numbers": "ht host optional",
-        "calibration_.sums": "g host optional",
+        **LEARNED,
     }
     _learned_types: ClassVar[dict[str, Any]] = {"calibration_": Calibration}
     _unsaved = ("W_", "mean_", "alpha_")  # copies of attributes of the mover

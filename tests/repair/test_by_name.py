@@ -108,7 +108,7 @@ def test_queries_may_be_an_array_or_a_store(place, model):
         assert [entry.query for entry in shown] == [4, 2]
         _, near = reference.nearest(place.queries[[4, 2]], model.move(place.X), 5)
         assert [[item["id"] for item in entry.after] for entry in shown] == near.tolist()
-        ids, classes = repair.predict_index(model, queries, place.store, n_neighbors=3)
+        ids, classes, *_ = repair.predict_index(model, queries, place.store, n_neighbors=3)
         _, near = reference.nearest(place.queries, model.move(place.X), 3)
         assert ids == [*range(M)]
         assert classes.tolist() == reference.vote(place.y[near]).tolist()
@@ -117,7 +117,7 @@ def test_queries_may_be_an_array_or_a_store(place, model):
 
 def test_a_classifier_predicts_without_a_source(place):
     classifier = hubless.MoveLabeledClassifier(n_neighbors=3).fit(place.X, place.y)
-    _, classes = repair.predict_index(classifier, place.queries)
+    _, classes, *_ = repair.predict_index(classifier, place.queries)
     assert classes.tolist() == classifier.predict(place.queries).tolist()
 
 

@@ -64,6 +64,18 @@ class Calibration(NamedTuple):
             raise ValueError("calibration_ is not what a calibration learns; calibrate the model again.")
 
 
+LEARNED = {  # how a model declares its calibration for saving, see `saving.state`
+    "calibration_.method": "text optional",
+    "calibration_.n_queries": "number optional",
+    "calibration_.coefficients": "p host optional",
+    "calibration_.unit": "number optional",
+    "calibration_.power": "number optional",
+    "calibration_.doubt": "number optional",
+    "calibration_.knots": "q host optional",
+    "calibration_.values": "q host optional",
+    "calibration_.numbers": "ht host optional",
+    "calibration_.sums": "g host optional",
+}
 MOST, ENOUGH = 1500, 1000  # held-out queries; after enough of them, no other fold is learned
 CELLS, LEAST = 1 << 17, 300  # of their classes and queries: fewer queries where classes are many
 
@@ -81,8 +93,14 @@ def calibrate(parts: Iterable[HeldOut]) -> Calibration:
         return Calibration()
     found, classes, priors, weighted = zip(*collected, strict=True)
     evidence = Evidence(*map(np.concatenate, zip(*found, strict=True)))
-    truth, prior = np.concatenate(classes), np.mean(priors, axis=0)
     weights = None if weighted[0] is None else np.concatenate(weighted)
+    return learn_calibration(evidence, np.concatenate(classes), np.mean(priors, axis=0), weights)
+
+
+def learn_calibration(
+    evidence: Evidence, truth: np.ndarray, prior: np.ndarray, weights: np.ndarray | None = None
+) -> Calibration:
+    """Learn from the evidence of held-out queries, in NumPy."""
     method, learned = learn_probability(evidence, truth, prior, weights)
     known = learn_known(familiar_numbers(evidence, _smooth(evidence, learned, prior)))
     return Calibration(
@@ -131,12 +149,16 @@ class Calibrated(NamedTuple):
 
 def answer(queries: Array, stored: Stored, calibration: Calibration) -> Calibrated:
     """Return the class numbers, their probabilities and how familiar the queries are."""
-    evidence, prior = evidence_of(queries, stored), class_shares(stored)
+    return answer_evidence(evidence_of(queries, stored), class_shares(stored), calibration, stored.moved)
+
+
+def answer_evidence(evidence: Evidence, prior: Array, calibration: Calibration, like: Array) -> Calibrated:
+    """Return what follows from evidence, in the library and precision of `like`."""
     model, known = calibration.probability, calibration.known
-    p = probabilities_of(evidence, model, prior, stored.moved.dtype)
+    p = probabilities_of(evidence, model, prior, like.dtype)
     familiarity = None
     if known is not None:
-        familiarity = familiarity_of(evidence, _smooth(evidence, model, prior), known, queries)
+        familiarity = familiarity_of(evidence, _smooth(evidence, model, prior), known, like)
     return Calibrated(evidence.winners, p, familiarity)
 
 

@@ -1,5 +1,10 @@
 """The verbs that look at an index, or at a model and what it finds: doctor, explain, preview, predict."""
 
+from collections.abc import Iterator
+from csv import writer
+from io import StringIO
+from typing import Any
+
 from ..repair.defaults import FETCHED
 from .options import LABELS, MODEL, SOURCE, TEXT, Verb, VerbOptions, option, positive
 
@@ -72,27 +77,52 @@ def add_predict(verb: Verb) -> None:
     verb.explain(
         _predict,
         "hubless predict model queries.npy --source index.faiss --items items.csv > classes.txt",
+        "hubless predict model queries.npy --source index.faiss --items items.csv --reject 0.05 --table",
         "hubless predict classifier queries.npy  # a classifier that hubless.save wrote",
         more="It prints one class per line, in the order of the queries; control and invisible characters "
-        "of a class are printed as spaces, and kept by --json.",
+        "of a class are printed as spaces, and kept by --json. --json and --table also give the probability "
+        "of the class and the familiarity of the query, where the model was calibrated.",
     )
     option(verb, "model", f"{MODEL}, or a classifier that hubless.save wrote")
     verb.add_queries("queries")
     verb.add_source("--source SOURCE", f"the items that vote; {SOURCE}")
     option(verb, "--labels COLUMN-OR-FILE", f"{LABELS} (default: the column that the model learned from)")
     option(verb, "-k K", "items that vote (default: as many as were chosen with the model)", type=positive)
+    text = "answer `unknown` for queries unlike anything stored, at this rate of false alarms, e.g. 0.05"
+    option(verb, "--reject RATE", text, type=float)
+    text = "the answer for such queries where classes are texts (default: unknown; -1 where they are numbers)"
+    option(verb, "--unknown CLASS", text)
+    text = "print a table, as CSV: query, class, probability, familiarity and, with --reject, rejected"
+    option(verb, "--table", text)
 
 
 def _predict(options: VerbOptions) -> None:
     from ..repair.predict import predict_index
 
-    ids, classes = predict_index(
+    found = predict_index(
         options.model,
         options.open_queries(),
         options.open_source(),
         labels=options.labels,
         n_neighbors=options.k,
+        **options.given("reject", "unknown"),
         progress=None,
     )
-    rows = [{"query": name, "class": value} for name, value in zip(ids, classes.tolist(), strict=True)]
-    options.show(rows, map(str, classes.tolist()))
+    columns = {"query": found.ids, "class": found.classes.tolist()}
+    for name, values in (
+        ("probability", found.probabilities),
+        ("familiarity", found.familiarity),
+        ("rejected", found.rejected),
+    ):
+        if values is not None:
+            columns[name] = values.tolist()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    options.show(rows, csv_lines(columns) if options.table else map(str, found.classes.tolist()))
+
+
+def csv_lines(columns: dict[str, list[Any]]) -> Iterator[str]:
+    """Yield the lines of a table, the names of its columns first."""
+    for row in (columns, *zip(*columns.values(), strict=True)):
+        line = StringIO()
+        writer(line, lineterminator="").writerow(row)
+        yield line.getvalue()

@@ -130,7 +130,8 @@ def with_correction(
     correction.fit(queries.learned, vectors)
     measured = _measure(correction, vectors, queries.held)
     helps = scores is not None or _has_fewer_hubs(measured)
-    corrected = replace(model, correction=correction if helps else None)
+    # a correction changes distances, which scores were learned from
+    corrected = replace(model, correction=correction, scores=None) if helps else model
     corrected = _noted(corrected, queries, correction, scores, measured, perf_counter() - started)
     if helps and correction._spares:
         corrected.facts["learned"]["held items"] = _held_items(items, measured)

@@ -14,9 +14,14 @@ import numpy as np
 from sklearn.base import clone
 
 from ..baselines.plain import plain_neighbors
+from ..calibration.calibrate import queries_wanted
+from ..calibration.item_scores import ItemScores, scores_of_classes
+from ..calibration.relevance import K as ANSWERS
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..evaluation import NORMAL, Change, measure_change
 from ..movers import Chain, MoveLabeled, Mover, Scale, Stay, Unit
+from ..neighbors import nearest
+from ..retrieval import gains
 from ..selection.candidates import movers_in_parts, name, steps
 from ..selection.explain import tried_rows
 from ..selection.folds import query_folds
@@ -25,6 +30,7 @@ from ..selection.from_pairs import HeldOutScores, K, choose_setting, score_held_
 from ..selection.from_pairs import tried_rows as tried_settings
 from ..selection.grid import MIDDLE
 from ..selection.pair_map import JudgedQueries, PairMap, PairSetting
+from ..selection.validation import CrossValidation
 from ..solve import Penalty
 from ..stores.store import StoreError
 from .index_items import IndexItems, are_unit, as_texts
@@ -50,7 +56,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
     check_classes(n_classes, label)
     started = perf_counter()
     movers = movers_for_metric(items.metric, mover)
-    chooser = MoveLabeledClassifierCV(mover=movers, lift=False, random_state=random_state).fit(X, y)
+    chooser = _IndexChooser(mover=movers, lift=False, random_state=random_state).fit(X, y)
     parts = [step for step in steps(chooser.mover_) if not isinstance(step, Unit)]
     chosen = clone(parts[0]) if parts else Stay()
     if isinstance(chosen, MoveLabeled):
@@ -73,7 +79,19 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
         },
         "figures": _label_figures(chooser.cv_results_),
     }
-    return Repair(chosen, items.metric, label if chosen._uses_labels else None, None, facts)
+    label_or_none = label if chosen._uses_labels else None
+    return Repair(chosen, items.metric, label_or_none, None, facts, scores=chooser.scores)
+
+
+class _IndexChooser(MoveLabeledClassifierCV):
+    """It chooses for an index: held-out queries teach what its nearest items say, and no others."""
+
+    scores: ItemScores | None = None
+
+    def _calibrate(self, validation: CrossValidation, mover: Mover) -> None:
+        held_out = validation.held_out(mover, self.n_neighbors_, *queries_wanted(validation.n_classes))
+        mean = np.asarray(self.mover_.space_.mean)
+        self.scores = scores_of_classes(held_out, self.classes_, self.codes_, mean, self.n_neighbors_)
 
 
 def check_classes(n_classes: int, label: str) -> None:
@@ -154,7 +172,8 @@ def learn_from_pairs(
         },
         "figures": _pair_figures(scores, chosen),
     }
-    model = Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts)
+    scored = _score_relevance(items.vectors, queries, chosen, is_unit, random_state)
+    model = Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts, scores=scored)
     if log is None:
         return model
     folds = partial(_folds, items.vectors, queries, chosen, is_unit, random_state)
@@ -181,6 +200,22 @@ def _folds(
             yield LogFold(stored, judged.take(test), without(log, judged.queries[test]))
 
     return folds(), len(numbers)
+
+
+def _score_relevance(
+    vectors: np.ndarray, judged: JudgedQueries, setting: PairSetting, is_unit: bool, random_state: int
+) -> ItemScores | None:
+    """Learn how likely answers are to be relevant, from queries that a setting has not learned from."""
+    squared, is_relevant = [], []
+    width = min(ANSWERS, len(vectors))
+    for train, test in query_folds(len(judged.queries), FOLDS, np.random.default_rng(random_state)):
+        pairs, held = PairMap(judged.take(train), vectors, is_unit), judged.take(test)
+        stored = pairs.stepped(setting.step, pairs.moved(setting.alpha, vectors))
+        distances, rows = nearest(held.queries, stored, width)
+        squared.append(np.square(distances, dtype=np.float64))
+        is_relevant.append(gains(rows, held.relevant) > 0)
+    scores = ItemScores().fit(np.concatenate(squared), np.concatenate(is_relevant), vectors.shape[1])
+    return scores if scores.has_relevance else None
 
 
 def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, Any]]:

@@ -264,7 +264,8 @@ def choose_on_sample(items: IndexItems, label: str, mover: str, seed: int, n: in
     model.facts["data"]["fingerprint"] = fingerprint_of(n, every_nth)
     for figure in model.facts["figures"]:
         figure["measure"] += f", on a sample of {len(X):,}"
-    return replace(model, mover=clone(model.mover))
+    # an index of more items than the sample has nearer ones: what was learned of distances is not kept
+    return replace(model, mover=clone(model.mover), scores=model.scores if len(X) == n else None)
 
 
 def _note(model: Repair, seen: Survey, seconds: float) -> None:

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.inputs import check_choice, have_length, label_text
+from ..arrays.inputs import have_length, label_text
+from ..calibration.item_scores import ItemScores
 from ..corrections import Correction
 from ..movers import Mover, Stay
 from ..neighbors.knn import unit
-from ..saving.state import describe, restore
-from ..saving.values import check_names, plain
+from ..saving.state import describe
 from ..selection.pair_map import step_toward
 from ..stores.store import Batch
 from ..support.text import short
-from .item_steps import ItemSteps, packed_ids, steps_of
-from .plain_facts import plain_facts, without_moments
+from .item_steps import ItemSteps
+from .plain_facts import without_moments
 from .repair_card import repair_card
+from .repair_state import describe_repair, restored_parts
 
-METRICS = ("l2", "cosine", "ip")  # inner product of unit vectors is cosine
 UNMOVED = ("no vector", "infinite", "too large", "zero", "unknown class")  # why an item may stay as it is
 
 
@@ -42,6 +42,8 @@ class Repair:
     facts : dict, in plain JSON: what it was learned from and how good it is, for the card
     correction : Correction or None
         What is written into the vectors last, learned from a log of queries.
+    scores : ItemScores or None
+        What held-out queries taught about answers: probabilities of classes, and of relevance.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Repair:
     steps: ItemSteps | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     correction: Correction | None = None
+    scores: ItemScores | None = None
 
     def __post_init__(self) -> None:
         if self.mover._adds_column:
@@ -75,6 +78,8 @@ class Repair:
             )
         if self.correction is not None:
             _check_correction(self.correction, self.metric, self.mover._width)
+        if self.scores is not None:
+            _check_scores(self.scores, self.mover._width)
 
     @property
     def stored_metric(self) -> str:
@@ -130,7 +135,7 @@ class Repair:
     def hash(self) -> str:
         """A hash that identifies the model in the mark of everything it moved.
 
-        It depends on what changes how items are moved; moments and facts do not.
+        It depends on what changes how items are moved; moments, facts and scores do not.
         """
         node, arrays = describe(self.mover)
         content: list[Any] = [node["class"], node["parameters"], node["learned"], node["classes_"]]
@@ -256,48 +261,11 @@ class Repair:
     # --- for saving: it is not an estimator, so it describes itself -----------------------------------------
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        mover, arrays = describe(self.mover)
-        arrays = {f"mover.{name}": array for name, array in arrays.items()}
-        if self.steps is not None:
-            arrays |= {"steps.ids": packed_ids(self.steps.ids), "steps.means": np.asarray(self.steps.means)}
-        correction = {}
-        if self.correction is not None:
-            correction["correction"], more = describe(self.correction)
-            arrays |= {f"correction.{name}": array for name, array in more.items()}
-        return {
-            "class": "Repair",
-            "mover": mover,
-            "metric": self.metric,
-            "label": self.label,
-            "step": None if self.steps is None else plain(self.steps.step),
-            "facts": plain_facts(self.facts),
-            **correction,
-        }, arrays
+        return describe_repair(self)
 
     @staticmethod
     def _restore(node: Any, arrays: dict[str, np.ndarray], device: str) -> "Repair":
-        if device != "cpu":
-            raise ValueError(f'a Repair moves NumPy arrays; load it with device="cpu", not {device!r}.')
-        names = ("class", "mover", "metric", "label", "step", "facts")
-        has_correction = isinstance(node, dict) and "correction" in node
-        check_names(node, (*names, "correction") if has_correction else names, "a repair")
-        check_choice("metric", node["metric"], METRICS)
-        if node["label"] is not None and not isinstance(node["label"], str):
-            raise ValueError(f"label is {short(node['label'])}; expected the name of a column.")
-        if not isinstance(node["facts"], dict):
-            raise ValueError(f"facts are {short(node['facts'])}; expected names and values.")
-        known = ("mover", "steps", *(("correction",) if has_correction else ()))
-        parts: dict[str, dict[str, np.ndarray]] = {name: {} for name in known}
-        for name, array in arrays.items():
-            owner, _, field_name = name.partition(".")
-            parts.setdefault(owner, {})[field_name] = array
-        check_names(parts, known, "the arrays")
-        mover = restore(node["mover"], parts["mover"], device)
-        if not isinstance(mover, Mover):
-            raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
-        steps = steps_of(node["step"], parts["steps"], mover._width)
-        correction = restore(node["correction"], parts["correction"], device) if has_correction else None
-        return Repair(mover, node["metric"], node["label"], steps, node["facts"], correction)
+        return Repair(**restored_parts(node, arrays, device))
 
     def _card(self) -> list[str]:
         return repair_card(self)
@@ -314,6 +282,12 @@ def _check_correction(correction: Any, metric: str, width: int) -> None:
             f"its correction is for {correction.metric} and {correction.n_features_in_} columns; expected "
             f"{metric} and {width}."
         )
+
+
+def _check_scores(scores: Any, width: int) -> None:
+    """Refuse what are no scores, or those of other vectors."""
+    if not isinstance(scores, ItemScores) or scores.n_features_in_ != width:
+        raise ValueError(f"its scores are {short(scores)}; expected those of answers of {width} columns.")
 
 
 def _take(values: Any, rows: list[int]) -> list[Any] | None:

@@ -20,6 +20,7 @@ from ..solve import Penalty
 from ..support.text import short
 
 MODULES = {  # modules of classes that can be saved besides movers, corrections and baselines
+    "ItemScores": "hubless.calibration.item_scores",
     "MoveLabeledClassifier": "hubless.classifier",
     "MoveLabeledClassifierCV": "hubless.classifier_cv",
     "MoveQuery": "hubless.move_query",
