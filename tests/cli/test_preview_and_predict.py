@@ -1,5 +1,6 @@
 """`hubless preview` and `hubless predict`, compared with plain loops."""
 
+import csv
 from collections import Counter
 
 import numpy as np
@@ -93,3 +94,41 @@ def test_predict_does_not_move_twice(run, refused, shop, model, by_class):
         "predict", by_class, queries, "--source", *moved, "--labels", "category"
     )
     assert "--source" in refused("predict", model, queries)
+
+
+def test_predict_gives_probabilities_and_refuses(run, words, refused, shop, model, tmp_path):
+    """As scikit-learn users know it from the classifier; the table and JSON say the same."""
+    queries, source = shop.folder / "queries.npy", ["--source", *shop.source]
+    far = np.vstack([shop.queries, shop.queries[:5] + 40])
+    np.save(tmp_path / "far.npy", far)
+    found = run(
+        "predict", model, tmp_path / "far.npy", *source, "--reject", 0.1, "--unknown", "none, of these"
+    )
+    assert {*found[0]} == {"query", "class", "probability", "familiarity", "rejected"}
+    assert all(row["rejected"] == (row["familiarity"] <= 0.1) for row in found)
+    assert all((row["class"] == "none, of these") == row["rejected"] for row in found)
+    assert all(row["rejected"] for row in found[60:])
+    assert np.mean([row["rejected"] for row in found[:60]]) < 0.3
+    table = words(*asked, "--table")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [row["class"] for row in rows[60:]] == ["unknown"] * 5
+    assert [float(row["probability"]) for row in rows] == [row["probability"] for row in found]
+    assert [row["rejected"] for row in rows] == [str(row["rejected"]) for row in found]
+    plain = run("predict", model, queries, *source)
+    assert {*plain[0]} == {"query", "class", "probability", "familiarity"}
+    assert {*run("predict", model, queries, *source, "-k", 1)[0]} == {"query", "class"}
+    assert "leave out reject" in refused("predict", model, queries, *source, "-k", 1, "--reject", 0.1)
+
+
+def test_a_saved_classifier_gives_its_probabilities(run, refused, shop):
+    saved = hubless.MoveLabeledClassifierCV().fit(shop.X, shop.y)
+    hubless.save(saved, shop.folder / "cv")
+    found = run("predict", shop.folder / "cv", shop.folder / "queries.npy", "--reject", 0.2)
+    P, familiarity = saved.predict_proba(shop.queries), saved.familiarity(shop.queries)
+    assert [row["probability"] for row in found] == pytest.approx(P.max(axis=1))
+    assert [row["familiarity"] for row in found] == pytest.approx(familiarity)
+    assert [row["class"] for row in found] == saved.predict(shop.queries, reject=0.2).tolist()
+    hubless.save(hubless.MoveLabeledClassifier().fit(shop.X, shop.y), shop.folder / "plain")
+    queries = shop.folder / "queries.npy"
+    assert {*run("predict", shop.folder / "plain", queries)[0]} == {"query", "class"}
+    assert "calibrate" in refused("predict", shop.folder / "plain", queries, "--reject", 0.2)

@@ -1,6 +1,6 @@
-"""LangChain: embeddings that move documents before they are stored; queries are unchanged.
+"""LangChain: embeddings that move documents before they are stored, and calibrated scores of what is found.
 
-The package is not imported: embeddings are anything with its methods.
+Queries are unchanged. The package is not imported: embeddings and stores are anything with its methods.
 """
 
 import sys
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..repair.repair import Repair
+from .answer_scores import check_kind, probabilities
+from .answer_scores import score_threshold as score_threshold
 
 
 class MovedEmbeddings:
@@ -70,3 +72,59 @@ class MovedEmbeddings:
         if name.startswith("_"):  # also for a copy that is being made, which has no attributes yet
             raise AttributeError(name)
         return getattr(self._embeddings, name)
+
+
+def with_calibrated_scores(store: Any, model: Repair, scores: str) -> Any:
+    """Return a vector store of LangChain whose relevance scores are calibrated probabilities.
+
+    `similarity_search_with_relevance_scores` and retrievers by "similarity_score_threshold" then return and
+    compare how likely a document is to be relevant, as `model` learned on held-out queries. An answer is
+    compared with the others to the same query, which a `relevance_score_fn` of one distance cannot do.
+
+        store = with_calibrated_scores(store, model, "cosine")
+        store.as_retriever(
+            search_type="similarity_score_threshold",
+            search_kwargs={"score_threshold": score_threshold(model, 0.05), "k": 10},
+        )
+
+    Parameters
+    ----------
+    store : langchain_core.vectorstores.VectorStore, with documents that `model` moved; it is not changed
+    model : Repair that was learned from labels or pairs
+    scores : "squared l2", "l2", "cosine" or "cosine distance"
+        What `similarity_search_with_score` of this store returns: FAISS "squared l2", InMemoryVectorStore
+        "cosine", PGVector "cosine distance" or "l2".
+    """
+    check_kind(model, scores)
+    kind = type(f"Calibrated{type(store).__name__}", (_CalibratedScores, type(store)), {})
+    calibrated = kind.__new__(kind)
+    vars(calibrated).update(vars(store), _calibrated_by=(model, scores))
+    return calibrated
+
+
+class _CalibratedScores:
+    """The methods of a vector store that LangChain asks for relevance scores."""
+
+    _calibrated_by: tuple[Repair, str]
+
+    def _similarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Any, float]]:
+        store: Any = self
+        return self._scored(store.similarity_search_with_score(query, k=max(k, 2), **kwargs), k)
+
+    async def _asimilarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Any, float]]:
+        store: Any = self
+        return self._scored(await store.asimilarity_search_with_score(query, k=max(k, 2), **kwargs), k)
+
+    def _scored(self, found: list[tuple[Any, float]], k: int) -> list[tuple[Any, float]]:
+        if len(found) < 2:
+            raise ValueError(
+                f"{len(found)} documents were found: an answer is compared with the others, so that two or "
+                "more are needed to tell how likely it is to be relevant."
+            )
+        documents, numbers = zip(*found, strict=True)
+        model, kind = self._calibrated_by
+        return [*zip(documents, probabilities(model, numbers, kind), strict=True)][:k]

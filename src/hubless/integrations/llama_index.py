@@ -1,6 +1,6 @@
-"""LlamaIndex: a step of an ingestion pipeline that moves nodes, once; queries are unchanged.
+"""LlamaIndex: a step of an ingestion pipeline that moves nodes, once, and calibrated scores of what is found.
 
-The package is imported when a step is made.
+Queries are unchanged. The package is imported when a step is made.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ import numpy as np
 
 from ..repair.repair import Repair
 from ..support.imports import need
+from .answer_scores import check_kind, probabilities
+from .answer_scores import score_threshold as score_threshold
 
 KEY = "hubless"  # of the metadata of a moved node
 PARTS = 8  # a moved vector is recognised by the sums of its parts
@@ -78,6 +80,58 @@ def _component() -> Any:
             return MoveNodes, (self._model,)
 
     return _MoveNodes
+
+
+def CalibrateScores(model: Repair, scores: str = "cosine") -> Any:
+    """Return a node postprocessor that turns scores into calibrated probabilities of being relevant.
+
+    Put it before LlamaIndex's own SimilarityPostprocessor, and retrieve two or more nodes:
+
+        node_postprocessors=[
+            CalibrateScores(model),
+            SimilarityPostprocessor(similarity_cutoff=score_threshold(model, 0.05)),
+        ]
+
+    Parameters
+    ----------
+    model : Repair that was learned from labels or pairs, and moved the nodes
+    scores : "cosine", "cosine distance", "l2" or "squared l2"
+        What the vector store gives as the score of a node; SimpleVectorStore gives "cosine".
+    """
+    check_kind(model, scores)
+    return _postprocessor()(model, scores)
+
+
+@cache
+def _postprocessor() -> Any:
+    """Return the class of `CalibrateScores`."""
+    types = need("llama_index.core.postprocessor.types", "llama-index")
+
+    class _CalibrateScores(types.BaseNodePostprocessor):  # type: ignore[name-defined]
+        scores: str
+        _model: Any = None
+
+        def __init__(self, model: Repair, scores: str) -> None:
+            super().__init__(scores=scores)
+            self._model = model
+
+        def _postprocess_nodes(self, nodes: list[Any], query_bundle: Any = None) -> list[Any]:
+            if not nodes:
+                return []
+            found = [node.score for node in nodes]
+            if len(nodes) < 2 or any(score is None for score in found):
+                raise ValueError(
+                    f"{len(nodes)} nodes have the scores {found}: an answer is compared with the others, so "
+                    "that two or more with a score are needed. Retrieve them with similarity_top_k=2 or more."
+                )
+            own = probabilities(self._model, found, self.scores)
+            pairs = zip(nodes, own, strict=True)
+            return [node.model_copy(update={"score": score}) for node, score in pairs]
+
+        def __reduce__(self) -> Any:
+            return CalibrateScores, (self._model, self.scores)
+
+    return _CalibrateScores
 
 
 def _check_nodes_model(model: Repair) -> None:

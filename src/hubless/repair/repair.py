@@ -78,8 +78,6 @@ class Repair:
             )
         if self.correction is not None:
             _check_correction(self.correction, self.metric, self.mover._width)
-        if self.scores is not None:
-            _check_scores(self.scores, self.mover._width)
 
     @property
     def stored_metric(self) -> str:
@@ -282,12 +280,6 @@ def _check_correction(correction: Any, metric: str, width: int) -> None:
             f"its correction is for {correction.metric} and {correction.n_features_in_} columns; expected "
             f"{metric} and {width}."
         )
-
-
-def _check_scores(scores: Any, width: int) -> None:
-    """Refuse what are no scores, or those of other vectors."""
-    if not isinstance(scores, ItemScores) or scores.n_features_in_ != width:
-        raise ValueError(f"its scores are {short(scores)}; expected those of answers of {width} columns.")
 
 
 def _take(values: Any, rows: list[int]) -> list[Any] | None:

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays.inputs import check_choice
+from ..calibration.item_scores import ItemScores
 from ..movers import Mover
 from ..saving.state import describe, restore
-from ..saving.values import check_names, plain
+from ..saving.values import check_names, expect, plain
 from ..support.text import short
 from .item_steps import packed_ids, steps_of
 from .plain_facts import plain_facts
@@ -57,11 +58,15 @@ def restored_parts(node: Any, arrays: dict[str, np.ndarray], device: str) -> dic
     mover = restore(node["mover"], parts["mover"], device)
     if not isinstance(mover, Mover):
         raise ValueError(f"its mover is {short(mover)}; expected a mover of hubless.movers.")
+    more = {name: restore(node[name], parts[name], device) for name in has}
+    if (scores := more.get("scores")) is not None:
+        is_right = isinstance(scores, ItemScores) and scores.n_features_in_ == mover._width
+        expect(is_right, "scores", scores, f"those of answers of {mover._width} columns")
     return {
         "mover": mover,
         "metric": node["metric"],
         "label": node["label"],
         "steps": steps_of(node["step"], parts["steps"], mover._width),
         "facts": node["facts"],
-        **{name: restore(node[name], parts[name], device) for name in has},
+        **more,
     }
