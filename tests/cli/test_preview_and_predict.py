@@ -101,9 +101,8 @@ def test_predict_gives_probabilities_and_refuses(run, words, refused, shop, mode
     queries, source = shop.folder / "queries.npy", ["--source", *shop.source]
     far = np.vstack([shop.queries, shop.queries[:5] + 40])
     np.save(tmp_path / "far.npy", far)
-    found = run(
-        "predict", model, tmp_path / "far.npy", *source, "--reject", 0.1, "--unknown", "none, of these"
-    )
+    asked = ["predict", model, tmp_path / "far.npy", *source, "--reject", 0.1]
+    found = run(*asked, "--unknown", "none, of these")
     assert {*found[0]} == {"query", "class", "probability", "familiarity", "rejected"}
     assert all(row["rejected"] == (row["familiarity"] <= 0.1) for row in found)
     assert all((row["class"] == "none, of these") == row["rejected"] for row in found)

@@ -96,7 +96,7 @@ def with_calibrated_scores(store: Any, model: Repair, scores: str) -> Any:
         "cosine", PGVector "cosine distance" or "l2".
     """
     check_kind(model, scores)
-    kind = type(f"Calibrated{type(store).__name__}", (_CalibratedScores, type(store)), {})
+    kind: Any = type(f"Calibrated{type(store).__name__}", (_CalibratedScores, type(store)), {})
     calibrated = kind.__new__(kind)
     vars(calibrated).update(vars(store), _calibrated_by=(model, scores))
     return calibrated
