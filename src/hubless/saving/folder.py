@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ FILES = CONFIG, ARRAYS, CARD = "config.json", "model.safetensors", "README.md"
 KEYS = ("format", "format_version", "versions", "sha256", "dimension", "metric", "fingerprint", "model")
 LIBRARIES = ("hubless", "numpy", "python", "safetensors", "scikit-learn")
 MAX_CONFIG = 64 << 20  # bytes of config.json
+HUB = "hf:/"  # the start of an address on the Hub, as a Path spells it, too
+AGAIN = "Copy the whole folder again from where it was made, or save the model again with this hubless."
+AGAIN_FROM_HUB = (
+    "Upload it again with this hubless; where the download is to blame, remove it from the cache (`hf cache "
+    "rm`) and load again."
+)
 REFUSALS = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError),
     SafetensorError,
@@ -87,8 +94,9 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
 
     Parameters
     ----------
-    folder : path
-        A folder that `save` wrote. It may be untrusted: loading it runs no code of it.
+    folder : path or address
+        A folder that `save` wrote, or hf://user/model, from the Hugging Face Hub, at a branch, tag or commit
+        with hf://user/model@revision. It may be untrusted: loading it runs no code of it.
     device : str, default="cpu"
         "cpu" gives a model of NumPy arrays; another, such as "cuda", one of torch tensors there ("cpu:0" on
         the processor). Where that is not what the model was fitted with, products may differ in the last
@@ -104,19 +112,23 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
     >>> hubless.load("model").move([[1.0]], ["b"]).tolist()  # half of the way to 9
     [[5.0]]
     """
-    folder = Path(os.path.expanduser(folder))
     check_count("max_bytes", max_bytes)
-    _check_complete(folder)
+    limits = {CONFIG: MAX_CONFIG, ARRAYS: max_bytes}
+    if str(folder).startswith(HUB):
+        fetch = import_module(".hub", __package__).fetch  # what saves and loads folders does not need it
+        paths, again = fetch(os.fspath(folder), limits), AGAIN_FROM_HUB
+    else:
+        folder = Path(os.path.expanduser(folder))
+        _check_complete(folder)
+        paths, again = {name: folder / name for name in limits}, AGAIN
     try:
-        config = _checked_config(read_file(folder, CONFIG, MAX_CONFIG))
-        arrays = _read_arrays(folder, config["sha256"], max_bytes)
+        config = _checked_config(read_file(paths[CONFIG].parent, paths[CONFIG].name, MAX_CONFIG))
+        arrays = _read_arrays(paths[ARRAYS], config["sha256"], max_bytes)
         return _restore(config, arrays, device)
     except REFUSALS as error:
         reason = printable(str(error)).rstrip(".")
-        raise ValueError(
-            f"{folder} cannot be loaded: {reason if len(reason) <= 2000 else reason[:2000] + ' …'}. Copy the "
-            "whole folder again from where it was made, or save the model again with this hubless."
-        ) from error
+        reason = reason if len(reason) <= 2000 else reason[:2000] + " …"
+        raise ValueError(f"{folder} cannot be loaded: {reason}. {again}") from error
 
 
 def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -197,10 +209,10 @@ def _checked_config(text: str | bytes) -> dict[str, Any]:
     return config
 
 
-def _read_arrays(folder: Path, digests: Any, max_bytes: int) -> dict[str, np.ndarray]:
+def _read_arrays(path: Path, digests: Any, max_bytes: int) -> dict[str, np.ndarray]:
     """Return the learned arrays; the file is read once, so what is used is what was checked."""
     check_names(digests, [ARRAYS], "sha256")
-    content = read_file(folder, ARRAYS, max_bytes, "; where you trust it, give a larger max_bytes")
+    content = read_file(path.parent, path.name, max_bytes, "; where you trust it, give a larger max_bytes")
     if (got := hashlib.sha256(content).hexdigest()) != digests[ARRAYS]:
         raise ValueError(
             f"{ARRAYS} is damaged or of another model: sha256 {got}, expected {short(digests[ARRAYS])}."
