@@ -36,6 +36,7 @@ collect_ignore = ["baselines/oracle/ask.py", "corrections/oracle/ask_nnn.py"]
 # environment of `make test` does not even read them.
 NEEDS: dict[str, str] = {  # pattern of files → package
     "classifiers/test_devices.py": "torch",
+    "integrations/test_mteb.py": "mteb",
     "repair/test_apply_faults.py": "lancedb",
     "saving/test_hub.py": "huggingface_hub",
     "stores/*chroma*.py": "chromadb",
