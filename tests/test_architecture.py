@@ -75,7 +75,7 @@ OPTIONAL = {
     "onnx": ("integrations",),
     "llama_index": ("integrations",),
     "langchain_core": ("integrations",),
-    "huggingface_hub": ("saving.hub", "saving.hub_card"),
+    "huggingface_hub": ("saving.hub_download", "saving.hub_card"),
     "mteb": ("integrations",),
     "datasets": (),
     "matplotlib": ("plot", "paper.table_figures"),

@@ -1,4 +1,4 @@
-"""Models in other programs: LangChain, LlamaIndex, FAISS, ONNX, sentence-transformers, plain NumPy.
+"""Models in other programs: LangChain, LlamaIndex, MTEB, FAISS, ONNX, sentence-transformers, NumPy.
 
 Their packages are imported when they are used.
 """

@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import shutil
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from ..support.untrusted_json import parse_json
 from ..support.version import __version__
 from ..support.writing import new_folder
 from .card import card
+from .hub_download import fetch
 from .state import describe, restore
 from .untrusted import check_header, kind_of, left_behind, read_file
 from .values import check_names, class_named, expect
@@ -115,7 +115,6 @@ def load(folder: str | os.PathLike[str], device: str = "cpu", *, max_bytes: int 
     check_count("max_bytes", max_bytes)
     limits = {CONFIG: MAX_CONFIG, ARRAYS: max_bytes}
     if str(folder).startswith(HUB):
-        fetch = import_module(".hub", __package__).fetch  # what saves and loads folders does not need it
         paths, again = fetch(os.fspath(folder), limits), AGAIN_FROM_HUB
     else:
         folder = Path(os.path.expanduser(folder))
