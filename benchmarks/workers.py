@@ -81,8 +81,8 @@ class ClusterFit:
     def search(self) -> None:
         """Find the targets of all objects, and add up the moments."""
         with self.client.as_current():
-            pairs = PairSummation(self.objects, self.seen, self.work, 1, None, None)
-            self.moments = pairs.moments(self.seen.n, 0)
+            pairs = PairSummation(self.objects, self.seen, self.work, 1, None)
+            self.moments = pairs.moments(None)
 
 
 def in_memory(X: np.ndarray, y: np.ndarray) -> Moments:
