@@ -23,7 +23,10 @@ from .fuzz_targets import TARGETS, case
 from .processes import ROOT
 
 FOLDER = Path(__file__).parent / "results" / "reliability"
-PEERS = ("numpy", "pyarrow", "h5py", "faiss-cpu", "safetensors", "psycopg", "qdrant-edge-py")
+PEERS = (
+    *("numpy", "pyarrow", "h5py", "faiss-cpu", "usearch", "hnswlib", "safetensors", "psycopg"),
+    "qdrant-edge-py",
+)
 LIMITS = {"memory_bytes": MEMORY, "processor_seconds": PROCESSOR, "seconds": PATIENCE}
 # What only the engine that reads a format could mend: (target, kind of finding) → why. See SECURITY.md.
 OF_ENGINES = {

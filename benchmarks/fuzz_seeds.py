@@ -151,6 +151,42 @@ def faiss() -> list[Case]:
     return made
 
 
+def _written(name: str, save: Any) -> Case:
+    with tempfile.TemporaryDirectory() as folder:
+        save(str(Path(folder, name)))
+        return {name: Path(folder, name).read_bytes()}
+
+
+def usearch() -> list[Case]:
+    """usearch indexes of every kind that hubless moves, of one with removed rows, and of quantised ones."""
+    from usearch.index import Index
+
+    made, X = [], np.tile(vectors(), (4, 1)) + np.arange(4 * ROWS)[:, None] / 100
+    kinds = [("l2sq", "f32"), ("cos", "f64"), ("ip", "f16"), ("cos", "bf16"), ("l2sq", "i8"), ("cos", "e5m2")]
+    for metric, dtype in kinds:
+        index = Index(ndim=WIDTH, metric=metric, dtype=dtype, connectivity=3)
+        index.add(np.arange(len(X)) * (7 if dtype == "f16" else 1), X, threads=1)
+        if dtype == "f64":
+            index.remove(np.array([3, 4]))
+        made.append(_written("v.usearch", index.save))
+    return [*made, _written("v.usearch", Index(ndim=WIDTH, metric="ip", dtype="f32").save)]
+
+
+def hnsw() -> list[Case]:
+    """hnswlib indexes, of rows in any order and of deleted ones, of unit vectors, and an empty one."""
+    import hnswlib
+
+    made, X = [], np.tile(vectors(), (4, 1)) + np.arange(4 * ROWS)[:, None] / 100
+    for space, step, is_empty in (("l2", 1, False), ("ip", 7, False), ("cosine", 1, False), ("l2", 1, True)):
+        index = hnswlib.Index(space, WIDTH)
+        index.init_index(2 * len(X), M=3, ef_construction=20)
+        if not is_empty:
+            index.add_items(X, np.arange(len(X)) * step, num_threads=1)
+            index.mark_deleted(0)
+        made.append(_written("v.hnsw", index.save_index))
+    return made
+
+
 def models() -> list[Case]:
     """Saved models: a chain of movers, a classifier, one that was chosen, and a repair with steps."""
     import hubless

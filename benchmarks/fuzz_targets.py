@@ -85,12 +85,12 @@ def change_marks(case: Case, rng: Random, known: list[Case]) -> Case:
 # --- who reads them
 
 
-def read_store(folder: Path, name: str) -> None:
+def read_store(folder: Path, name: str, metric: str | None = None) -> None:
     """Read all that a store has, as `status`, `doctor` and `preview` do."""
     from hubless.repair.apply import index_status
     from hubless.stores.opening import open_store
 
-    store = open_store(folder / name)
+    store = open_store(folder / name, metric=metric)
     facts = store.facts()
     index_status(store)
     store.state()
@@ -218,6 +218,8 @@ TARGETS = {
     "arrow": Target(seeds.arrow, change_file(change_bytes), read_store, "pyarrow"),
     "hdf5": Target(seeds.hdf5, change_file(change_bytes), read_store, "h5py"),
     "faiss": Target(seeds.faiss, change_file(change_bytes), read_store, "faiss"),
+    "usearch": Target(seeds.usearch, change_file(change_bytes), read_store, "usearch"),
+    "hnswlib": Target(seeds.hnsw, change_file(change_bytes), partial(read_store, metric="l2"), "hnswlib"),
     "items.csv": _items(".csv"),
     "items.tsv": _items(".tsv"),
     "items.json": _items(".json", change_json),

@@ -63,6 +63,8 @@ OPTIONAL = {
     "dask": ("outofcore.dask",),
     "distributed": ("outofcore.dask",),
     "faiss": ("stores.faiss", "stores.faiss_kinds", "integrations"),
+    "usearch": ("stores.usearch",),
+    "hnswlib": ("stores.hnswlib",),
     "lancedb": ("stores.lancedb",),
     "psycopg": ("stores.postgres",),
     "chromadb": ("stores.chroma",),

@@ -4,7 +4,7 @@ A green index is built again from the moved vectors, of the same kind and with t
 with raw queries. `faiss.IndexPreTransform` would be the wrong tool: it moves queries too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..support.imports import need
-from .checks import pad_ids
 from .faiss_kinds import content, kind_of, read_index, unwrapped
-from .files.file_rows import FileRows, as_ids, picker
-from .files.file_store import Append, FileStore
+from .files.file_rows import FileRows
+from .files.file_store import Append
+from .index_file import IndexFile
 from .store import Batch, Facts, StoreError
 
 
-class FaissIndex(FileStore):
+class FaissIndex(IndexFile):
     """An index that `faiss.write_index` wrote. Ids are row numbers, those of an IndexIDMap, or of `items`."""
-
-    may_be_part = False
 
     def _open(self) -> FileRows:
         faiss = need("faiss", "faiss")
@@ -42,29 +40,17 @@ class FaissIndex(FileStore):
         vectors, numbers = content(faiss, inner)
         if len(numbers) != index.ntotal:
             raise StoreError(f"{self.path} is damaged: it has {len(numbers)} of {index.ntotal} vectors.")
-        has_ids = id_map is not None or not np.array_equal(numbers, np.arange(len(numbers)))
-        self._numbers = numbers if id_map is None else id_map[numbers]
-        columns = {}
-        if has_ids:
-            columns["id"] = picker(as_ids(self._numbers.tolist(), self.name))
-        in_order = id_map is not None or not has_ids
 
         def read(where: Any) -> np.ndarray:
             return np.array(vectors[where])  # a copy: they may be the memory of the index, which is freed
 
-        return FileRows(facts, read, columns, in_order)
+        if id_map is None:
+            return self._numbered(facts, read, numbers)
+        return self._numbered(facts, read, id_map[numbers], in_order=True)
 
-    def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Search by the index itself."""
-        if self.facts().count == 0:
-            return np.empty((len(queries), 0), dtype=np.int64)
-        try:
-            _, nearest = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
-        except RuntimeError as error:
-            raise StoreError(f"{self.path} cannot be searched: {str(error).splitlines()[-1]}") from error
-        ids = dict(zip(self._numbers.tolist(), self.all_ids.tolist(), strict=True))
-        known = [[ids[number] for number in row if number in ids] for row in nearest.tolist()]
-        return pad_ids(known, k)  # FAISS returns -1 where there are fewer
+    def _nearest(self, queries: np.ndarray, k: int) -> Sequence[Sequence[int]]:
+        _, nearest = self._index.search(queries, k)  # -1 where there are fewer
+        return nearest.tolist()
 
     @contextmanager
     def writer(self, blue: Any, part: Path) -> Iterator[Append]:
