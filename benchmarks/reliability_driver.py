@@ -16,7 +16,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 LONG = 300  # seconds that a job may take on a busy machine
 ENGINES = (
-    *("pyarrow.dataset", "pyarrow.parquet", "pyarrow.feather", "h5py", "faiss", "lancedb", "psycopg.sql"),
+    *("pyarrow.dataset", "pyarrow.parquet", "pyarrow.feather", "h5py", "faiss", "usearch.index", "hnswlib"),
+    *("lancedb", "psycopg.sql"),
     *("qdrant_client", "qdrant_edge", "hubless.cli.learn_verbs", "hubless.repair.update"),
 )
 DISK, LARGER = (

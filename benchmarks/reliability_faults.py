@@ -18,11 +18,15 @@ from .reliability_driver import DISK, LARGER, ROOT, Driver, place, small_disk
 
 FOLDER = Path(__file__).parent / "results" / "reliability"
 FILE = "faults.jsonl"
-PEERS = ("pyarrow", "h5py", "faiss-cpu", "lancedb", "psycopg", "pgvector", "qdrant-client", "qdrant-edge-py")
+PEERS = (
+    *("pyarrow", "h5py", "faiss-cpu", "usearch", "hnswlib", "lancedb", "psycopg", "pgvector"),
+    *("qdrant-client", "qdrant-edge-py"),
+)
 COUNT, QUICK = 20, 2
 SWITCHES = 10  # promotes and rollbacks of a trial beside readers
 STORES = (
     *("npy", "npz", "parquet", "arrow", "hdf5", "parts", "faiss-flat", "faiss", "faiss-ivf"),
+    *("usearch", "hnswlib"),
     *("lance", "pgvector", "qdrant", "qdrant-server", "qdrant-edge"),
 )
 MODELS = "model"  # the row of operations on model folders

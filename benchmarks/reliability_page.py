@@ -26,6 +26,8 @@ NAMES = {
     "faiss-flat": "FAISS Flat",
     "faiss": "FAISS HNSW",
     "faiss-ivf": "FAISS IVF",
+    "usearch": "usearch",
+    "hnswlib": "hnswlib",
     "lance": "LanceDB",
     "pgvector": "pgvector, HNSW",
     "qdrant": "Qdrant, a folder",

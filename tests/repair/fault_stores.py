@@ -198,6 +198,46 @@ class FaissIvf(Faiss):
     factory = "IVF4,Flat"
 
 
+class Usearch(Npy):
+    """An index of usearch."""
+
+    target = "moved.usearch"
+
+    def fill(self):
+        cases = import_module("tests.stores.index_cases")
+        cases.write_usearch(self.blue, np.arange(len(self.X)), self.X, "l2")
+        self.options = {}
+
+    def read(self, path):
+        index = import_module("usearch.index").Index.restore(str(path))
+        assert index.connectivity == 12
+        keys = np.sort(np.asarray(index.keys))
+        return keys.tolist(), np.stack(index.get(keys))
+
+    def served(self, queries):
+        return import_module("tests.stores.index_cases").ask_usearch(self.blue, queries, 5)
+
+
+class Hnswlib(Npy):
+    """An index of hnswlib."""
+
+    target = "moved.hnsw"
+
+    def fill(self):
+        cases = import_module("tests.stores.index_cases")
+        cases.write_hnswlib(self.blue, np.arange(len(self.X)), self.X, "l2")
+
+    def read(self, path):
+        index = import_module("hnswlib").Index("l2", self.X.shape[1])
+        index.load_index(str(path))
+        assert (index.M, index.ef_construction, index.max_elements) == (12, 90, 2 * len(self.X))
+        labels = sorted(index.get_ids_list())
+        return labels, index.get_items(labels)
+
+    def served(self, queries):
+        return import_module("tests.stores.index_cases").ask_hnswlib(self.blue, queries, 5, "l2")
+
+
 class Lance(Npy):
     """A table of LanceDB with an index of its ids."""
 
@@ -434,6 +474,8 @@ KINDS = {
     "faiss": Faiss,
     "faiss-flat": FaissFlat,
     "faiss-ivf": FaissIvf,
+    "usearch": Usearch,
+    "hnswlib": Hnswlib,
     "lance": Lance,
     "pgvector": Pgvector,
     "qdrant": Qdrant,

@@ -30,12 +30,14 @@ MOMENTS = 12  # of all, spread evenly from the first to the last
 BY_CLOCK = 3
 FILES = ["npy", "parts", "faiss"]
 TESTED = [*FILES, "lance", "pgvector", "qdrant"]  # `python -m benchmarks faults` has all
+WRITTEN_BY_ENGINES = ["usearch", "hnswlib"]  # of the same class as FAISS, but for what their engines write
 
 
 @pytest.fixture(scope="module")
 def driver():
     """The process that applies, for all tests: it takes seconds to start."""
-    packages = ["pyarrow.dataset", "pyarrow.parquet", "faiss", "lancedb", "psycopg.sql", "qdrant_client"]
+    packages = ["pyarrow.dataset", "pyarrow.parquet", "faiss", "usearch.index", "hnswlib"]
+    packages += ["lancedb", "psycopg.sql", "qdrant_client"]
     command = [sys.executable, "-m", "tests.repair.fault_driver", *packages]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as driver:
@@ -103,9 +105,11 @@ def trial(request, driver, tmp_path):
 
 every = pytest.mark.parametrize("trial", TESTED, indirect=True)
 files = pytest.mark.parametrize("trial", FILES, indirect=True)
-files_and_hdf5 = pytest.mark.parametrize(
-    "trial", [*FILES, "hdf5"], indirect=True
-)  # which buffers what it writes
+full_disks = pytest.mark.parametrize(
+    "trial",
+    [*FILES, "hdf5", *WRITTEN_BY_ENGINES],
+    indirect=True,
+)  # HDF5 buffers what it writes
 every_to_another_width = pytest.mark.parametrize(
     "trial", [f"{name} to {width}" for name, width in zip(TESTED, [21, 5] * 3, strict=True)], indirect=True
 )
@@ -143,7 +147,7 @@ def check_resumed(trial):
     trial.kind.clear()
 
 
-@every
+@pytest.mark.parametrize("trial", [*TESTED, *WRITTEN_BY_ENGINES], indirect=True)
 def test_killed_at_any_moment_it_is_resumed(trial):
     moments, seconds = undisturbed(trial)
     for at in spread(moments):
@@ -208,7 +212,7 @@ def largest_file(trial):
     return max(file.stat().st_size for file in files if file.is_file())
 
 
-@files_and_hdf5
+@full_disks
 def test_a_full_disk_is_reported_and_leaves_nothing(trial):
     trial.resume()
     largest = largest_file(trial)

@@ -26,7 +26,8 @@ def write_hnswlib(path, labels, X, metric, *, capacity=None, M=12, deleted=()):
     """Write an index, with other settings than the default ones."""
     index = hnswlib.Index(space=metric, dim=X.shape[1])
     index.init_index(max_elements=capacity or 2 * len(X), M=M, ef_construction=90)
-    index.add_items(X, labels)
+    if len(X):
+        index.add_items(X, labels)
     for label in deleted:
         index.mark_deleted(label)
     index.save_index(str(path))

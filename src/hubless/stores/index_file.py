@@ -46,6 +46,9 @@ class IndexFile(FileStore):
             columns["id"] = picker(as_ids(numbers.tolist(), self.name))
         return FileRows(facts, vectors, columns, in_order or are_rows)
 
+    def ids(self) -> Iterator[np.ndarray]:
+        yield self.all_ids  # without vectors, which may need to know more than the file says
+
     def refresh(self) -> None:
         super().refresh()
         self.__dict__.pop("_engine", None)
