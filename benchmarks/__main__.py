@@ -34,6 +34,7 @@ INDEX = {
     "planted": "planted:measure",
     "stores": "index_stores:measure",
     "clients": "client_stores:measure",
+    "client-files": "client_files:measure",
 }
 SCALE = {
     "beyond": "beyond:measure",

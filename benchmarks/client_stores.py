@@ -1,7 +1,7 @@
 """Stores as their own clients see them: banking77 before and after, and a bulk load beside `apply`."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +21,7 @@ from .record import Options
 
 SHAPE, TINY = (100_000, 384), (200, 8)
 K = 10  # neighbours that vote
+ITEMS = "classes.json"  # table of the classes, beside what keeps vectors alone
 
 
 class Client(NamedTuple):
@@ -64,7 +65,7 @@ def chroma_dump(folder: Path) -> Any:
 CLIENTS = {"Chroma, a folder": Client(chroma_load, chroma_ask, chroma_dump)}
 
 
-def measure(options: Options) -> dict[str, Any]:
+def measure(options: Options, clients: Mapping[str, Client] = CLIENTS) -> dict[str, Any]:
     """Return both parts for every client."""
     with folder_of("banking77", options.quick) as folder:
         data = banking77(folder)
@@ -74,7 +75,7 @@ def measure(options: Options) -> dict[str, Any]:
             model = Repair(MoveLabeled(1.0).fit(data.items.vectors, data.items.columns[LABEL]), "cosine")
     return {
         name: {"banking77": _answers(client, model, data), "bulk": _bulk(client, options.quick)}
-        for name, client in CLIENTS.items()
+        for name, client in clients.items()
     }
 
 
@@ -86,10 +87,12 @@ def _answers(client: Client, model: Repair, data: Labeled) -> dict[str, Any]:
         where = Path(folder)
         source = client.load(where, X, "cosine", classes)
         whole, steps = client.dump(where), {"before": client.ask(where, queries, K)}
-        apply_index(model, source, "moved")
-        promote_index(source, "moved")
+        items = where / ITEMS
+        store = open_store(source, metric="cosine", items=items if items.exists() else None)
+        apply_index(model, store, "moved")
+        promote_index(store, "moved")
         steps["after"] = client.ask(where, queries, K)
-        rollback_index(source)
+        rollback_index(store)
         steps["rolled back"] = client.ask(where, queries, K)
         is_same = client.dump(where) == whole
     moved = model.move(X, list(map(str, range(len(X)))), classes if model.columns else None)
@@ -124,11 +127,11 @@ def _bulk(client: Client, is_quick: bool) -> dict[str, Any]:
     model = Repair(MoveLabeled(1.0).fit(X[:10_000], np.arange(min(n, 10_000)) % 10))
     with tempfile.TemporaryDirectory() as folder:
         marks = [perf_counter()]
-        source = client.load(Path(folder), X, "l2")
+        store = open_store(client.load(Path(folder), X, "l2"), metric="l2")
         for step in (apply_index, promote_index, rollback_index):
             marks.append(perf_counter())
-            arguments = {apply_index: (model, source, "moved"), promote_index: (source, "moved")}
-            step(*arguments.get(step, (source,)))
+            arguments = {apply_index: (model, store, "moved"), promote_index: (store, "moved")}
+            step(*arguments.get(step, (store,)))
         marks.append(perf_counter())
     seconds = dict(zip(("bulk load", "apply", "promote", "roll back"), np.diff(marks).tolist(), strict=True))
     return {"rows": n, "dimension": d, "seconds": seconds}

@@ -196,4 +196,5 @@ SECTIONS: dict[str, Callable[[Cases], list[str]]] = {
     "planted": planted_tables,
     "stores": _store_tables,
     "clients": _client_tables,
+    "client-files": _client_tables,
 }

@@ -26,6 +26,8 @@ PEERS = (
     "qdrant-client",
     "qdrant-edge-py",
     "chromadb",
+    "usearch",
+    "hnswlib",
 )
 OPENING = """\
 # Repaired indexes, measured
@@ -43,6 +45,7 @@ TITLES = {
     "planted": "Planted hubs: SciFact",
     "stores": "Stores",
     "clients": "Through a store's own client: banking77, and a bulk load",
+    "client-files": "The same with index files, through their own engines",
 }
 PAIRS = """\
 BEIR's SciFact, embedded by all-MiniLM-L6-v2 and compared by cosine: {documents:,} documents of {dimension} \
@@ -226,4 +229,5 @@ SECTIONS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "planted": planted_page.section,
     "stores": _stores,
     "clients": _clients,
+    "client-files": _clients,
 }
