@@ -148,8 +148,13 @@ def test_the_steps_of_stores_md_go_there_and_back(run_page, capsys):
     assert "items now serves the moved vectors; the original is kept as items_original." in shown
     assert "for a moment, nothing had this name" in shown
     assert "items serves the original again" in shown
-    moved, original = map(float, re.findall(r"right topic, \w+: ([\d.]+)", capsys.readouterr().out))
+    printed = capsys.readouterr().out
+    moved, original = map(float, re.findall(r"right topic, \w+: ([\d.]+)", printed))
     assert moved > original > 0.34
+    for engine, file in (("usearch", "index.usearch"), ("hnswlib", "index.bin")):
+        assert f"{file} serves the original again" in shown
+        moved, original = map(float, re.findall(rf"right in {engine}, \w+: ([\d.]+)", printed))
+        assert moved > original + 0.05 > 0.25
 
 
 def test_every_kind_of_store_is_on_the_page():

@@ -40,7 +40,7 @@ def test_a_moved_index_has_the_type_and_the_settings_of_the_old_one(path, dtype,
     old, model = write_usearch(path, ids, X, "cosine", dtype=dtype, connectivity=7), model_for(X, y, "cosine")
     store = UsearchIndex(path)
     facts = store.facts()
-    assert (facts.dtype, facts.metric, facts.kind) == (name, "cosine", f"usearch index of {name}")
+    assert (facts.dtype, facts.metric, facts.kind) == (name, "cosine", "usearch index")
     assert "connectivity=7" in facts.index
     stored = store.fetch(ids.tolist()).vectors
     read = "f64" if dtype == "f64" else "f32"

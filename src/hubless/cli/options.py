@@ -20,11 +20,11 @@ from ..support.credentials import how_to_supply, without_secrets, without_secret
 from ..support.text import as_json, encodable, printable, terminal_json
 
 SOURCE = (
-    f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not FAISS), or a "
+    f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not of indexes), or a "
     f"database: {', '.join(DATABASES)}"
 )
 ITEMS = (
-    "for files and FAISS: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of labels, "
+    "for files and indexes in files: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of labels, "
     "whose column is `label`"
 )
 LABELS = "column with the class of each item, or a file with one per row (.npy .txt .csv …)"
@@ -107,7 +107,7 @@ class Verb(Parser):
         option(self, usage, help)
         option(self, "--vector COLUMN", "column of vectors, where there are several")
         option(self, "--id COLUMN", 'column of ids (default: the primary key, or "id")')
-        option(self, "--metric", "how vectors are compared (default: as the store says)", choices=METRICS)
+        option(self, "--metric", "how vectors are compared (default: as the store says; hnswlib's files do not)", choices=METRICS)
         option(self, "--items FILE", ITEMS, type=Path)
 
     def add_queries(self, usage: str = "--queries SOURCE", **how: Any) -> None:

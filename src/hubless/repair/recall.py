@@ -49,5 +49,5 @@ def compare_recall(blue: Store, green: Store) -> list[str]:
         return []
     return [
         f"the moved index ({facts.index}) finds {after:.1%} of the true neighbours, the original "
-        f"{before:.1%}. Widen its search (efSearch, ef_search, nprobe) or build a larger graph first."
+        f"{before:.1%}. Widen its search (ef, expansion_search, nprobe) or build a larger graph first."
     ]

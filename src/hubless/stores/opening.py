@@ -56,7 +56,7 @@ def _class_for(text: str) -> Any:
         shown = re.sub(r"//.*:.*|:.*@|\?[^#]*", "…", without_secrets(text), flags=re.DOTALL)
         raise StoreError(
             f"{shown!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder "
-            f"contains such files (not FAISS), and databases are {', '.join(DATABASES)}.{more}"
+            f"contains such files (not of indexes), and databases are {', '.join(DATABASES)}.{more}"
         )
     return kind
 

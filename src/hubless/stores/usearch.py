@@ -56,7 +56,7 @@ class UsearchIndex(IndexFile):
         if head["base_connectivity"] != 2 * head["connectivity"]:
             why = "has a connectivity on its lowest level that usearch for Python cannot set"
         search = f"HNSW, connectivity={head['connectivity']}, expansion_search by default"
-        kind, d = f"usearch index of {scalar.dtype}", int(head["dimension"])
+        kind, d = "usearch index", int(head["dimension"])
         return Facts(kind, self._file.metric, d, count, scalar.dtype, search, (), not why, why)
 
     @cached_property
