@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import hubless
+from hubless.testing.store_cases import model_for, sample
 from tests.repair.fault_driver import spare_the_disk
 from tests.repair.fault_stores import KINDS
-from tests.stores.store_contract import model_for, sample
 
 from .reliability_driver import Broken, Driver, check_trial
 

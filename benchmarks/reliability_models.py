@@ -13,7 +13,7 @@ import numpy as np
 import hubless
 from hubless import MoveLabeled
 from hubless.repair.repair import Repair
-from tests.stores.store_contract import sample
+from hubless.testing.store_cases import sample
 
 from .reliability_driver import Broken, Driver, check_trial, filled
 from .reliability_trials import NOBODY, allow, chown

@@ -44,6 +44,7 @@ ROOMS = (
     "stores",
     "outofcore",
     "repair",
+    "testing",
     "report",
     "plot",
     "integrations",

@@ -29,7 +29,8 @@ REPAIR, LOOK, LARGE, LOG, STORES = (ROOT / "docs" / name for name in WALKTHROUGH
 SAME_AS_OTHERS = {".ipc", ".h5", ".index", "postgres"}  # other spellings
 OF_THE_SITE = ("index.md", "choose.md", "howto.md", "concepts.md", "reference.md", "figures.md", "project.md")
 OF_THE_SITE += ("changelog.md", "contributing.md", "security.md", "page-source.md")  # files outside of docs
-ELSEWHERE = ("recipes.md", "design.md")  # tested by test_recipes.py and test_architecture.py
+# tested by test_recipes.py, test_architecture.py and testing/test_write_a_store.py
+ELSEWHERE = ("recipes.md", "design.md", "write-a-store.md")
 
 
 def python_blocks(page):

@@ -21,8 +21,8 @@ from hubless.movers import Stay
 from hubless.repair.apply import promote_index, rollback_index
 from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import model_between, model_for, sample
 from tests.repair.fault_stores import KINDS, Pgvector, Qdrant, digest, remove
-from tests.stores.store_contract import model_between, model_for, sample
 
 pytestmark = pytest.mark.faults
 ROOT = Path(__file__).parents[2]

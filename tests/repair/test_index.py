@@ -27,7 +27,7 @@ from hubless.stores.faiss import FaissIndex
 from hubless.stores.files.file_rows import read_table
 from hubless.stores.files.plain_files import NpyFile
 from hubless.stores.store import StoreError
-from tests.stores.store_contract import exact, model_for, sample
+from hubless.testing.store_cases import exact, model_for, sample
 
 
 def test_measures_are_those_of_scikit_learn_and_of_loops(rng):

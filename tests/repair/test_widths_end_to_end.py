@@ -16,8 +16,8 @@ from hubless.repair.evaluate import evaluate_index
 from hubless.repair.learn_index import fit_index
 from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import exact, overlap, sample
 from tests.stores.cases import case_of, parameters
-from tests.stores.store_contract import exact, overlap, sample
 
 WIDTH, LEARNED, K = 11, 200, 5  # columns of queries, how many have a judgement to learn from, answers
 

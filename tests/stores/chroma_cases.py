@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import Case, model_for, sample
+from hubless.testing.store_cases import Case, model_for, sample
 
 
 def fill(client, name, ids, X, texts, metric="l2"):

@@ -6,8 +6,8 @@ import faiss
 import numpy as np
 
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import Case
 from tests.stores.file_cases import write_items
-from tests.stores.store_contract import Case
 
 
 def case_for(factory, *, has_ids=False, recall=1.0, may_lack_vectors=True):

@@ -9,7 +9,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import Case, exact
+from hubless.testing.store_cases import Case, exact
 
 
 def write_items(folder, ids, texts):

@@ -7,8 +7,8 @@ import numpy as np
 from usearch.index import Index
 
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import Case
 from tests.stores.file_cases import write_items
-from tests.stores.store_contract import Case
 
 SEARCHED = 64  # rows that a search of hnswlib looks at, as users set it after loading
 

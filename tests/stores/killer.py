@@ -13,7 +13,7 @@ PRELOADED = [  # once for all tests of a process; what is not installed is skipp
     "qdrant_client",
     "qdrant_edge",
     "hubless.repair.apply",
-    "tests.stores.store_contract",
+    "hubless.testing.store_cases",
 ]
 
 

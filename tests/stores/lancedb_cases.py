@@ -6,7 +6,7 @@ import pyarrow as pa
 from lancedb import index as kinds
 
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import Case, model_for, sample
+from hubless.testing.store_cases import Case, model_for, sample
 
 DISTANCES = {"l2": "l2", "cosine": "cosine", "ip": "dot"}
 

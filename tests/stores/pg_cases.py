@@ -9,7 +9,7 @@ from psycopg import sql
 
 from hubless.stores.opening import open_store
 from hubless.stores.postgres.pg_table import PgTable
-from tests.stores.store_contract import Case, sample
+from hubless.testing.store_cases import Case, sample
 
 OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 

@@ -6,7 +6,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.local.persistence import CollectionPersistence
 
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import Case, model_for, sample
+from hubless.testing.store_cases import Case, model_for, sample
 
 DISTANCE = {"l2": models.Distance.EUCLID, "cosine": models.Distance.COSINE, "ip": models.Distance.DOT}
 

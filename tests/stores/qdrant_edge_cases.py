@@ -4,7 +4,7 @@ import numpy as np
 import qdrant_edge as edge
 
 from hubless.stores.opening import open_store
-from tests.stores.store_contract import Case
+from hubless.testing.store_cases import Case
 
 DISTANCE = {"l2": edge.Distance.Euclid, "cosine": edge.Distance.Cosine, "ip": edge.Distance.Dot}
 

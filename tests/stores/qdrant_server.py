@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from qdrant_client import QdrantClient, models
 
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import Case
 from tests.stores.qdrant_cases import add, ask, fill
-from tests.stores.store_contract import Case
 
 
 def parse(kind, value):

@@ -14,9 +14,9 @@ from hubless.stores.chroma.chroma_collection import ChromaCollection
 from hubless.stores.chroma.chroma_connection import ChromaConnection
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.chroma_cases import ask_for, dump, few_records, fill, make
 from tests.stores.killer import killed_at, start
-from tests.stores.store_contract import model_for, sample
 
 __all__ = ["few_records"]  # a fixture
 pytestmark = pytest.mark.services

@@ -10,8 +10,8 @@ import hubless.stores
 from hubless.stores.kinds import BUILT_IN
 from hubless.stores.opening import class_of
 from hubless.stores.store import Store
+from hubless.testing.store_contract import StoreContract
 from tests.stores.cases import CASES, case_of, parameters
-from tests.stores.store_contract import StoreContract
 
 
 class TestContract(StoreContract):

@@ -9,7 +9,7 @@ import pytest
 from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.faiss import FaissIndex
 from hubless.stores.store import StoreError
-from tests.stores.store_contract import exact, model_for, sample
+from hubless.testing.store_cases import exact, model_for, sample
 
 
 def test_a_table_of_items_goes_by_id_where_an_index_has_ids(tmp_path):

@@ -12,7 +12,7 @@ from hubless.repair.doctor import diagnose
 from hubless.repair.index_items import read_items
 from hubless.stores.faiss import FaissIndex
 from hubless.stores.store import StoreError
-from tests.stores.store_contract import sample
+from hubless.testing.store_cases import sample
 
 QUANTISED, HALF = "keeps its vectors quantised", "rounds its numbers to 16 bits"
 PANORAMA = "as they are, but in another order .Panorama."

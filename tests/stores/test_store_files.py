@@ -14,8 +14,8 @@ from hubless.stores.file_marks import fingerprint
 from hubless.stores.files.plain_files import NpyFile
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import exact, model_for, sample
 from tests.stores.file_cases import make_arrow, make_hdf5, make_npy, make_parquet, make_parts, read_again
-from tests.stores.store_contract import exact, model_for, sample
 
 
 def parts_moved(tmp_path):

@@ -14,8 +14,8 @@ import pytest
 from hubless.repair.apply import apply_index
 from hubless.stores.files import arrow_format
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.file_cases import table_of
-from tests.stores.store_contract import model_for, sample
 
 N = 1000
 

@@ -14,8 +14,8 @@ from hubless.repair.doctor import diagnose
 from hubless.repair.index_items import read_items
 from hubless.stores.hnswlib import HnswlibIndex
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import exact, model_for, overlap, sample
 from tests.stores.index_cases import ask_hnswlib, write_hnswlib
-from tests.stores.store_contract import exact, model_for, overlap, sample
 
 pytestmark = pytest.mark.services
 

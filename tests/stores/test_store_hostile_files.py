@@ -20,7 +20,7 @@ from hubless.repair.index_items import read_items
 from hubless.stores.files.file_rows import read_table
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
-from tests.stores.store_contract import model_for, sample
+from hubless.testing.store_cases import model_for, sample
 
 
 def read(path, **options):

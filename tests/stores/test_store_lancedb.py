@@ -11,8 +11,8 @@ from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.lancedb_cases import engine, make, rows_of
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

@@ -13,9 +13,9 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.lancedb import lance_table, lance_versions
 from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_between
 from tests.stores.killer import CONTEXT, LONG, start
 from tests.stores.lancedb_cases import content, engine, indexed
-from tests.stores.store_contract import model_between
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 N = 400

@@ -17,8 +17,8 @@ from hubless.stores.lancedb import lance_rows, lance_versions
 from hubless.stores.lancedb.lance_table import LanceTable
 from hubless.stores.opening import open_store
 from hubless.stores.store import Mark, StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.lancedb_cases import content, engine, make, rows_of
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

@@ -9,8 +9,8 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.lancedb import lance_rows, lance_table
 from hubless.stores.lancedb.lance_places import Places, keys_of
 from hubless.stores.opening import open_store
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.lancedb_cases import add, content, engine, make, rows_of
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 N = 400

@@ -9,8 +9,8 @@ from lancedb import index as kinds
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_between, model_for, sample
 from tests.stores.lancedb_cases import content, engine
-from tests.stores.store_contract import model_between, model_for, sample
 
 pytestmark = pytest.mark.services
 N, D = 600, 16  # from 10 columns on, LanceDB takes any column of vectors for one, whatever its name

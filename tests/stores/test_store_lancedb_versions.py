@@ -11,8 +11,8 @@ from hubless.neighbors.knn import unit
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.lancedb import lance_rows
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import exact, model_for, overlap, sample
 from tests.stores.lancedb_cases import add, ask, content, engine, make
-from tests.stores.store_contract import exact, model_for, overlap, sample
 
 pytestmark = pytest.mark.services
 

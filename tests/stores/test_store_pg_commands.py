@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hubless import cli
+from hubless.testing.store_cases import sample
 from tests.stores.pg_cases import as_text, fill, run
 from tests.stores.postgres import PASSWORD
-from tests.stores.store_contract import sample
 
 pytestmark = pytest.mark.services
 

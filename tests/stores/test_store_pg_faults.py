@@ -10,10 +10,10 @@ import pytest
 from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.killer import LONG, killed_at
 from tests.stores.pg_cases import Small, as_text, check_moved, items, rows_of, run
 from tests.stores.postgres import PASSWORD
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 OTHERS = "backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()"

@@ -10,9 +10,9 @@ from hubless.repair.apply import apply_index, index_status, promote_index, rollb
 from hubless.stores.postgres import pg_rows
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.killer import killed_at
 from tests.stores.pg_cases import as_text, check_moved, items, rows_of, run
-from tests.stores.store_contract import model_for, sample
 from tests.stores.test_store_pg_faults import OTHERS, count_steps
 
 pytestmark = pytest.mark.services

@@ -9,9 +9,9 @@ from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.postgres import pg_locking
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.pg_cases import items, rows_of, run
 from tests.stores.postgres import PASSWORD
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

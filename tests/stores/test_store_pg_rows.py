@@ -12,9 +12,9 @@ from hubless.neighbors.knn import unit
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import Mark, StoreError
+from hubless.testing.store_cases import exact, model_for, overlap, sample
 from tests.stores.killer import LONG
 from tests.stores.pg_cases import Small, as_text, ask, check_moved, fill, items, rows_of, run
-from tests.stores.store_contract import exact, model_for, overlap, sample
 
 pytestmark = pytest.mark.services
 ODD = "it's; DROP TABLE x--"

@@ -6,8 +6,8 @@ import pytest
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import Mark, StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.pg_cases import Small, as_text, fill, items, rows_of, run
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

@@ -16,10 +16,10 @@ from hubless.repair.repair import Repair
 from hubless.stores.postgres.pg_locking import Clock
 from hubless.stores.postgres.pg_table import PgTable
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.killer import CONTEXT
 from tests.stores.pg_cases import Small, as_text, check_moved, items, rows_of, run
 from tests.stores.pg_writer import COLUMNS, make_table, others_at_work
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

@@ -9,8 +9,9 @@ import pytest
 from hubless.stores.files.plain_files import NpyFile
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import Case, exact
+from hubless.testing.store_contract import StoreContract
 from tests.stores.example_store import SqliteTable
-from tests.stores.store_contract import Case, StoreContract, exact
 
 
 @pytest.fixture

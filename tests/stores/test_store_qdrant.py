@@ -13,8 +13,8 @@ from hubless.neighbors.knn import unit
 from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.qdrant.qdrant_collection import QdrantCollection
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.qdrant_cases import dump, few_rows, make, name, unsynced
-from tests.stores.store_contract import model_for, sample
 
 __all__ = ["few_rows", "unsynced"]  # fixtures
 pytestmark = pytest.mark.services

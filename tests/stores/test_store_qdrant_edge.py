@@ -12,9 +12,9 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores import switch
 from hubless.stores.qdrant.qdrant_edge import QdrantEdge
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.killer import killed_at
 from tests.stores.qdrant_edge_cases import dump, make, rows
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

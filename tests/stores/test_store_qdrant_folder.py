@@ -17,8 +17,8 @@ from hubless.stores.opening import open_store
 from hubless.stores.qdrant.qdrant_collection import QdrantCollection
 from hubless.stores.qdrant.qdrant_points import PointStore
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.qdrant_cases import few_rows, make, unsynced
-from tests.stores.store_contract import model_for, sample
 
 __all__ = ["few_rows", "unsynced"]  # fixtures
 pytestmark = pytest.mark.services

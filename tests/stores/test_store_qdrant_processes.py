@@ -12,9 +12,9 @@ from qdrant_client.local.qdrant_local import QdrantLocal
 from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.qdrant.qdrant_collection import QdrantCollection
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.killer import killed_at
 from tests.stores.qdrant_cases import dump, few_rows, skip_syncing, unsynced
-from tests.stores.store_contract import model_for, sample
 
 __all__ = ["few_rows", "unsynced"]  # fixtures
 pytestmark = pytest.mark.services

@@ -7,9 +7,9 @@ from hubless.repair.apply import apply_index, promote_index
 from hubless.stores.qdrant import qdrant_collection
 from hubless.stores.qdrant.qdrant_collection import QdrantCollection
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.qdrant_cases import fill, name
 from tests.stores.qdrant_server import Engine, serving
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

@@ -12,8 +12,8 @@ from hubless.repair.doctor import diagnose
 from hubless.repair.index_items import read_items
 from hubless.stores.store import StoreError
 from hubless.stores.usearch import UsearchIndex
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.index_cases import write_usearch
-from tests.stores.store_contract import model_for, sample
 
 pytestmark = pytest.mark.services
 

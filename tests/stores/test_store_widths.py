@@ -15,7 +15,7 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.stores.faiss import FaissIndex
 from hubless.stores.opening import open_store
 from hubless.stores.store import Mark, StoreError
-from tests.stores.store_contract import exact, model_between, sample
+from hubless.testing.store_cases import exact, model_between, sample
 
 services = pytest.mark.services
 

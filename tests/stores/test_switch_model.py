@@ -30,8 +30,8 @@ from hubless.stores import opening, switch
 from hubless.stores.journal import recover_switch
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import model_for, sample
 from tests.stores.interleave import Actor, install, stride_of
-from tests.stores.store_contract import model_for, sample
 
 # what a killed process had open is closed by the system
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -22,8 +22,8 @@ from hubless.repair.apply import (
 )
 from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
+from hubless.testing.store_cases import exact, model_for, sample
 from tests.stores.interleave import Actor, install, stepping, stride_of
-from tests.stores.store_contract import exact, model_for, sample
 
 pytestmark = [
     pytest.mark.services,

@@ -24,8 +24,8 @@ SOURCE = (
     f"database: {', '.join(DATABASES)}"
 )
 ITEMS = (
-    "for files and indexes in files: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of labels, "
-    "whose column is `label`"
+    "for files and indexes in files: a table with a row per item, as CSV, JSON or Parquet, or a .npy file of "
+    "labels, whose column is `label`"
 )
 LABELS = "column with the class of each item, or a file with one per row (.npy .txt .csv …)"
 LABEL_FILES = (".npy", ".txt", ".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -107,7 +107,12 @@ class Verb(Parser):
         option(self, usage, help)
         option(self, "--vector COLUMN", "column of vectors, where there are several")
         option(self, "--id COLUMN", 'column of ids (default: the primary key, or "id")')
-        option(self, "--metric", "how vectors are compared (default: as the store says; hnswlib's files do not)", choices=METRICS)
+        option(
+            self,
+            "--metric",
+            "how vectors are compared (default: as the store says; a file of hnswlib does not)",
+            choices=METRICS,
+        )
         option(self, "--items FILE", ITEMS, type=Path)
 
     def add_queries(self, usage: str = "--queries SOURCE", **how: Any) -> None:

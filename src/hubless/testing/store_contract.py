@@ -1,105 +1,47 @@
-"""What every store must do, written once. cases.py is the table of the stores that it is run on.
+"""What every store must do, written once, for hubless and for packages that add stores.
 
-A `Case` says how a store is made and used without hubless:
-`make(folder, ids, vectors, texts, metric)` writes rows with the engine's own client and opens the store; a
-row of NaN has no vector, where the engine can say so;
-`ask(store, queries, k)` searches under the served name with that client;
-`add(store, ids, vectors, texts)` adds rows as another program would.
+In a test module, with pytest:
+
+    from hubless.testing.store_contract import Case, StoreContract
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def case(self):
+            return Case(make, ask, add)
+
+`Case` says how such a store is made, searched and extended by its own client.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hubless.movers import MoveLabeled
-from hubless.neighbors.knn import unit
-from hubless.repair.apply import apply_index, index_status, promote_index, rollback_index
-from hubless.repair.repair import Repair
-from hubless.stores.store import StoreError
-
-
-@dataclass
-class Case:
-    """A store to test."""
-
-    make: Callable[..., Any]
-    ask: Callable[..., Any]
-    add: Callable[..., Any] | None = None  # None where rows are never added, such as to a file
-    metrics: tuple[str, ...] = ("l2", "cosine")
-    green: str = "moved"  # name of the moved copy
-    recall: float = 1.0  # what its index promises
-    answers_again: bool = True  # whether its index, opened anew, gives the very same answers
-    text_ids: bool = True  # whether ids may be texts
-    has_texts: bool = True  # whether it keeps a column "text"
-    may_lack_vectors: bool = True  # whether its client can write a row without a vector
-    rounding: float = 0.0  # as a share, of the numbers that its client returns
-
-
-def sample(n=300, d=8, seed=0, *, text_ids=False):
-    """Return ids in no order, vectors, classes, and a text for each."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 5, n)
-    X = (3 * rng.standard_normal((5, d))[y] + rng.standard_normal((n, d))).astype(np.float32)
-    ids = rng.permutation(10 * n)[:n].astype(np.int64)
-    names = np.array([f"item '{i}'; é" for i in ids], dtype=object)
-    return (names if text_ids else ids), X, y, [f"text of {i}" for i in ids]
-
-
-def model_for(X, y, metric):
-    """Return the paper's mover in the space that an index of this metric compares in."""
-    metric = "l2" if metric == "l2" else "cosine"
-    mover = MoveLabeled(1.0).fit(unit(X) if metric == "cosine" else X, y)
-    return Repair(mover, metric)
-
-
-def model_between(X, width, metric):
-    """Return a model that maps items into the space of queries of another width, and such queries."""
-    metric = "l2" if metric == "l2" else "cosine"
-    rng = np.random.default_rng(width)
-    space = unit if metric == "cosine" else np.asarray
-    queries = X @ rng.standard_normal((X.shape[1], width)) + 0.3 * rng.standard_normal((len(X), width))
-    queries = space(queries.astype(np.float32))
-    return Repair(MoveLabeled(1.0).fit_pairs(queries, space(X)), metric), queries
-
-
-def exact(ids, X, queries, k, metric):
-    """Return ids of the k nearest by plain loops."""
-    nearest = []
-    for q in queries:
-        d2 = ((X - q) ** 2).sum(1) if metric == "l2" else -(unit(X) @ q)
-        nearest.append([ids[i] for i in np.argsort(d2, kind="stable")[:k]])
-    return nearest
-
-
-def overlap(got, want):
-    """Return the mean share of wanted ids that were found."""
-    got, want = [[str(v) for v in row] for row in got], [[str(v) for v in row] for row in want]
-    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(got, want, strict=True)])
-
-
-def as_stored(X, store):
-    """Return vectors as the store returns them: Qdrant keeps those of cosine at length 1."""
-    return unit(X) if getattr(store, "keeps_unit", False) and store.facts().metric == "cosine" else X
+from ..neighbors.knn import unit
+from ..repair.apply import apply_index, index_status, promote_index, rollback_index
+from ..stores.store import StoreError
+from .store_cases import Case as Case
+from .store_cases import as_stored, exact, model_between, model_for, overlap, sample
 
 
 class StoreContract:
     """The tests; a subclass has a fixture `case`."""
 
     @pytest.fixture
-    def made(self, case, tmp_path):
+    def made(self, case: Case, tmp_path: Path) -> Any:
+        """Return a store of 300 rows, with their ids, vectors, classes and texts."""
         ids, X, y, texts = sample(text_ids=case.text_ids)
         return case.make(tmp_path, ids, X, texts, "l2"), ids, X, y, texts
 
     @pytest.fixture
-    def late(self, case):
+    def late(self, case: Case) -> Any:
         """Return the id of a row that is added later."""
         return np.array(["late"], dtype=object) if case.text_ids else np.array([10**6], dtype=np.int64)
 
-    def test_facts_describe_it(self, case, made):
+    def test_facts_describe_it(self, case: Case, made: Any) -> None:
+        """Shape, metric and columns are known without reading rows; nothing is marked as moved."""
         store, *_ = made
         facts = store.facts()
         assert store.exists()
@@ -109,14 +51,16 @@ class StoreContract:
         if case.has_texts:
             assert "text" in facts.columns
 
-    def test_a_store_that_does_not_exist(self, case, made):
+    def test_a_store_that_does_not_exist(self, case: Case, made: Any) -> None:
+        """It does not exist, which is no error, and has no facts, which is one."""
         store, *_ = made
         missing = store.sibling("missing")
         assert not missing.exists()
         with pytest.raises(StoreError):
             missing.facts()
 
-    def test_batches_give_every_row_once(self, case, made):
+    def test_batches_give_every_row_once(self, case: Case, made: Any) -> None:
+        """No batch is larger than was asked for; vectors are the very ones that were put in."""
         store, ids, X, _, texts = made
         columns = ("text",) if case.has_texts else ()
         got = {}
@@ -130,7 +74,8 @@ class StoreContract:
             np.testing.assert_array_equal(got[i][0], vector)
             assert got[i][1] in (text, None)
 
-    def test_fetch_gives_rows_in_the_requested_order(self, made):
+    def test_fetch_gives_rows_in_the_requested_order(self, made: Any) -> None:
+        """Ids that do not exist are left out."""
         store, ids, X, *_ = made
         wanted = [ids[7], ids[200], ids[3]]
         batch = store.fetch(wanted)
@@ -140,12 +85,14 @@ class StoreContract:
         assert store.fetch([missing, ids[5]]).ids.tolist() == [ids[5]]
         assert store.contains(np.array([missing, ids[5]], dtype=ids.dtype)).tolist() == [False, True]
 
-    def test_search_is_that_of_the_engine(self, case, made):
+    def test_search_is_that_of_the_engine(self, case: Case, made: Any) -> None:
+        """It finds as many of the true neighbours as its index promises."""
         store, ids, X, *_ = made
         queries = X[:20] + 0.1
         assert overlap(store.search(queries, 5), exact(ids, X, queries, 5, "l2")) >= case.recall
 
-    def test_apply_promote_and_rollback(self, case, tmp_path):
+    def test_apply_promote_and_rollback(self, case: Case, tmp_path: Path) -> None:
+        """The served name answers as before, then with moved rows, then as before again."""
         for number, metric in enumerate(case.metrics):
             ids, X, y, texts = sample(text_ids=case.text_ids)
             folder = tmp_path / str(number)
@@ -180,7 +127,7 @@ class StoreContract:
             rounding = 1e-6 if getattr(again, "keeps_unit", False) else case.rounding
             np.testing.assert_allclose(restored, as_stored(X[[9]], again), rtol=rounding)
 
-    def test_rows_added_while_it_served_are_never_lost(self, case, made, late):
+    def test_rows_added_while_it_served_are_never_lost(self, case: Case, made: Any, late: Any) -> None:
         """They are in the moved store alone: a rollback reports them, and no later apply removes them."""
         store, _, X, y, _ = made
         if case.add is None:  # no row is added to a file: it is replaced
@@ -197,7 +144,10 @@ class StoreContract:
             apply_index(model, store.sibling(served), case.green)
         assert kept.contains(late).tolist() == [True]
 
-    def test_rows_without_a_vector_have_none_after_the_move(self, case, tmp_path, late):
+    def test_rows_without_a_vector_have_none_after_the_move(
+        self, case: Case, tmp_path: Path, late: Any
+    ) -> None:
+        """They keep their other columns, and are not written again."""
         ids, X, y, texts = sample(text_ids=case.text_ids)
         model = model_for(X, y, "l2")
         X[[0, 7, 8, 299]] = np.nan
@@ -223,21 +173,24 @@ class StoreContract:
         rollback_index(again)
         np.testing.assert_array_equal(store.sibling(served).fetch(ids.tolist()).vectors, X)
 
-    def test_a_name_that_is_taken_is_refused(self, case, made):
+    def test_a_name_that_is_taken_is_refused(self, case: Case, made: Any) -> None:
+        """A copy that another model made is not written over."""
         store, _, X, y, _ = made
         apply_index(model_for(X, y, "l2"), store, case.green)
         other = model_for(X[:100], y[:100], "l2")
         with pytest.raises(StoreError):
             apply_index(other, store, case.green)
 
-    def test_green_must_be_done_before_it_serves(self, case, made):
+    def test_green_must_be_done_before_it_serves(self, case: Case, made: Any) -> None:
+        """Nothing is promoted or rolled back that is not there."""
         store, *_ = made
         with pytest.raises(StoreError):
             promote_index(store, case.green)
         with pytest.raises(StoreError):
             rollback_index(store)
 
-    def test_rows_that_come_late_are_moved_or_reported(self, case, made, late):
+    def test_rows_that_come_late_are_moved_or_reported(self, case: Case, made: Any, late: Any) -> None:
+        """A change after `apply` is noticed by `promote`, and moved by another `apply`."""
         store, _, X, y, _ = made
         if case.add is None:  # no row is added to a file: it is replaced
             return
@@ -255,7 +208,8 @@ class StoreContract:
         assert sum(len(batch.ids) for batch in again.batches()) == 301
 
     @pytest.mark.parametrize("width", [11, 5])
-    def test_moved_vectors_of_another_width(self, case, tmp_path, late, width):
+    def test_moved_vectors_of_another_width(self, case: Case, tmp_path: Path, late: Any, width: int) -> None:
+        """The copy has the width of the queries, and the way back restores the old one."""
         metric = case.metrics[0 if width > 8 else -1]
         ids, X, _, texts = sample(text_ids=case.text_ids)
         X = unit(X) if metric == "ip" else X
@@ -290,12 +244,15 @@ class StoreContract:
         promote_index(original, case.green)
         assert store.sibling(served).facts().dimension == width
 
-    def test_an_interrupted_copy_of_another_width_is_resumed(self, case, made, monkeypatch):
+    def test_an_interrupted_copy_of_another_width_is_resumed(
+        self, case: Case, made: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Running it again completes what was begun."""
         store, ids, X, *_ = made
         model, _ = model_between(X, 11, "l2")
         write, n_written = type(store).write, 0
 
-        def write_half(green, batch, moved):
+        def write_half(green: Any, batch: Any, moved: np.ndarray) -> None:
             nonlocal n_written
             n_written = len(moved) // 2
             half = np.arange(len(moved)) < n_written
