@@ -47,6 +47,16 @@ def ask_hnswlib(path, queries, k, metric):
     return index.knn_query(queries, k)[0].tolist()
 
 
+def vectors_of(path, d):
+    """Return the vectors of a file by ascending number, as its engine reads them; RuntimeError for others."""
+    if path.endswith(".usearch"):
+        index = Index.restore(path)
+        return np.stack(index.get(np.sort(np.asarray(index.keys))))
+    index = hnswlib.Index("l2", d)
+    index.load_index(path)
+    return index.get_items(sorted(index.get_ids_list()))
+
+
 def case_for(suffix, *, has_ids):
     """Return the Case of a kind of index: with ids of its own, or with those of a table of items, by row."""
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,37 @@ class Folder(OneFile):
             return None
 
 
+class IndexOfAnEngine(OneFile):
+    """Vectors in a file that an engine wrote, in another way each time: known by its bytes."""
+
+    def __init__(self, suffix):
+        self.served, self.green = f"v{suffix}", f"green{suffix}"
+
+    def make(self, path):
+        cases = import_module("tests.stores.index_cases")
+        write = cases.write_usearch if path.suffix == ".usearch" else cases.write_hnswlib
+        write(path, np.arange(len(X)), X, "l2")
+
+    def version(self, path):
+        try:
+            return version_of_index(path.read_bytes(), path.suffix)
+        except OSError:
+            return None
+
+
+@cache
+def version_of_index(content, suffix):
+    """Which version the bytes of an index hold, as its engine reads it."""
+    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+        file.write(content)
+        file.flush()
+        try:
+            rows = import_module("tests.stores.index_cases").vectors_of(file.name, X.shape[1])
+        except RuntimeError:
+            return None
+    return VERSIONS.get(rows.tobytes())
+
+
 def cannot_exchange(monkeypatch):
     monkeypatch.setattr(switch, "exchange_names", lambda one, other: False)
 
@@ -104,6 +136,7 @@ SYSTEMS = {
     "folder": (Folder(), ()),
     "folder, no exchange": (Folder(), (cannot_exchange,)),
 }
+OF_ENGINES = {kind: (IndexOfAnEngine(f".{kind}"), ()) for kind in ("usearch", "hnsw")}
 MAY_BE_MISSING = "folder, no exchange"  # for a moment, as docs/reliability.md says
 
 
@@ -111,7 +144,7 @@ class World:
     """A folder in which processes work, made anew for every run."""
 
     def __init__(self, system, folder):
-        self.system, (self.kind, self.limits) = system, SYSTEMS[system]
+        self.system, (self.kind, self.limits) = system, (SYSTEMS | OF_ENGINES)[system]
         self.root, self.starts = folder / "world", folder / "starts"
         self.starts.mkdir()
         self.ends = set()  # states from which `check_end` has been run
@@ -123,7 +156,7 @@ class World:
         if not start.exists():
             self.root.mkdir()
             self.kind.make(self.served)
-            apply_index(MODEL, str(self.served), self.kind.green)
+            apply_index(MODEL, open_store(self.served, metric="l2"), self.kind.green)
             if name == "promoted":
                 promote_index(str(self.served), self.kind.green)
             shutil.copytree(self.root, start)
@@ -192,7 +225,7 @@ class World:
 def read(world):
     """Read as every verb that only looks does: it gets one whole version, or an error that says why."""
     try:
-        store = open_store(str(world.served))
+        store = open_store(str(world.served), metric="l2")
         store.mark()
         rows = np.concatenate([batch.vectors for batch in store.batches(size=5)])
         index_status(str(world.served))
@@ -265,6 +298,13 @@ def crashes(world, work, then, *, sees_reads=True):
 @pytest.mark.parametrize("world", ["file", "folder"], indirect=True)
 @pytest.mark.parametrize("work", STARTS)
 def test_a_crash_at_every_change(world, work):
+    assert crashes(world, work, "read", sees_reads=False) > 10
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("world", OF_ENGINES, indirect=True)
+@pytest.mark.parametrize("work", STARTS)
+def test_a_crash_at_every_change_of_an_index(world, work):
     assert crashes(world, work, "read", sees_reads=False) > 10
 
 
