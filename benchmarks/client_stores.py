@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -88,11 +89,12 @@ def _answers(client: Client, model: Repair, data: Labeled) -> dict[str, Any]:
         source = client.load(where, X, "cosine", classes)
         whole, steps = client.dump(where), {"before": client.ask(where, queries, K)}
         items = where / ITEMS
-        store = open_store(source, metric="cosine", items=items if items.exists() else None)
-        apply_index(model, store, "moved")
-        promote_index(store, "moved")
+        # opened for each step: the client of Chroma allows one user of a folder at a time
+        opened = partial(open_store, source, metric="cosine", items=items if items.exists() else None)
+        apply_index(model, opened(), "moved")
+        promote_index(opened(), "moved")
         steps["after"] = client.ask(where, queries, K)
-        rollback_index(store)
+        rollback_index(opened())
         steps["rolled back"] = client.ask(where, queries, K)
         is_same = client.dump(where) == whole
     moved = model.move(X, list(map(str, range(len(X)))), classes if model.columns else None)
@@ -127,9 +129,10 @@ def _bulk(client: Client, is_quick: bool) -> dict[str, Any]:
     model = Repair(MoveLabeled(1.0).fit(X[:10_000], np.arange(min(n, 10_000)) % 10))
     with tempfile.TemporaryDirectory() as folder:
         marks = [perf_counter()]
-        store = open_store(client.load(Path(folder), X, "l2"), metric="l2")
+        source = client.load(Path(folder), X, "l2")
         for step in (apply_index, promote_index, rollback_index):
             marks.append(perf_counter())
+            store = open_store(source, metric="l2")
             arguments = {apply_index: (model, store, "moved"), promote_index: (store, "moved")}
             step(*arguments.get(step, (store,)))
         marks.append(perf_counter())
