@@ -42,7 +42,7 @@ COMMANDS = {
     "onnx": "hubless export model onnx -o unwritten",
     "llama-index": (
         "python -c 'from hubless import load; from hubless.integrations.llama_index import MoveNodes; "
-        "MoveNodes(load(\"model\"))'"
+        'MoveNodes(load("model"))\''
     ),
     "dask": "hubless fit vectors.npy --labels labels.npy --dask -o unwritten",
 }
@@ -121,7 +121,7 @@ def environment(folder: Path, *packages: str | Path) -> Path:
 
 
 def outside(programs: Path, folder: Path) -> dict[str, object]:
-    """Return the options that run a program of an environment in a folder, and see nothing of the checkout."""
+    """Return the options that run a program of an environment in a folder, and hide the checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
     return {"cwd": folder, "env": {**kept, "PATH": f"{programs}:/usr/bin:/bin", "NO_COLOR": "1"}}
 
@@ -232,7 +232,9 @@ def main() -> None:
         work.mkdir()
         sdist, wheel = timed("build", build, folder / "dist")
         again = timed("build again", build, folder / "again")
-        refuse("two builds", {file.name for file in again if digest(file) != digest(folder / "dist" / file.name)})
+        refuse(
+            "two builds", {file.name for file in again if digest(file) != digest(folder / "dist" / file.name)}
+        )
         check_contents(sdist, wheel)
         run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
         programs = timed("install", environment, folder / "empty", wheel)

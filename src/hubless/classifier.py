@@ -1,6 +1,6 @@
 """k-NN classification with moved labeled objects."""
 
-from typing import Any
+from typing import Self
 
 from sklearn.base import clone
 
@@ -13,10 +13,12 @@ from .arrays.inputs import (
     check_queries,
     check_weights,
 )
-from .moved_neighbors import VOTES, MovedNeighbors, check_enough
+from .arrays.types import ArrayLike, ArrayOrNone
+from .moved_neighbors import VOTES, MovedNeighbors
 from .movers import MoveLabeled, Mover
 from .movers.mover import check_used
-from .solve import check_alpha
+from .neighbors.search import check_enough
+from .solve import Alpha, check_alpha
 from .targets import labeled_objects
 
 
@@ -77,10 +79,10 @@ class MoveLabeledClassifier(MovedNeighbors):
     def __init__(
         self,
         n_neighbors: int = 5,
-        alpha: Any = "scale",
+        alpha: Alpha = "scale",
         n_targets: int = 1,
         *,
-        mover: Any = None,
+        mover: Mover | None = None,
         weights: str = "uniform",
         center: bool = True,
         device: str | None = None,
@@ -95,8 +97,14 @@ class MoveLabeledClassifier(MovedNeighbors):
 
     @dispatched
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
-    ) -> "MoveLabeledClassifier":
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+        queries: ArrayOrNone = None,
+    ) -> Self:
         """Learn the move from labeled objects and move them.
 
         Parameters

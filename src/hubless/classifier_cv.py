@@ -1,6 +1,7 @@
 """MoveLabeledClassifier with its mover and parameters chosen by cross-validation, as RidgeCV is to Ridge."""
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -20,11 +21,13 @@ from .arrays.inputs import (
     or_none,
 )
 from .arrays.products import keep_threads
+from .arrays.types import ArrayLike, ArrayOrNone
 from .calibration.calibrate import calibrate, queries_wanted
-from .moved_neighbors import VOTES, MovedNeighbors, check_enough
+from .moved_neighbors import VOTES, MovedNeighbors
 from .movers import MoveLabeled, Mover, Stay
 from .movers.mover import check_used
 from .movers.span import in_span
+from .neighbors.search import check_enough
 from .selection.candidates import check_movers
 from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
@@ -32,21 +35,12 @@ from .selection.explain import explain, explain_grid, table, without_column_word
 from .selection.folds import can_compare, feasible_neighbors, folds
 from .selection.grid import GRID, Grid, best_setting, check_grid, cv_results, score_fold
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
-from .selection.validation import CrossValidation
-from .solve import check_alphas
+from .selection.validation import Comparison, CrossValidation
+from .solve import Alpha, check_alphas
 from .targets import Labeled, first_targets, labeled_objects
 
 GRID_ATTRIBUTES = ("n_targets_", "grid_", "scores_")  # only with mover="ridge"
 CHOICE_ATTRIBUTES = ("n_neighbors_", "best_score_", "cv_results_", "_why", *GRID_ATTRIBUTES)
-
-
-class _Choice(NamedTuple):
-    """What to choose by."""
-
-    classes: Array
-    labeled: Labeled
-    parts: list[tuple[np.ndarray, ...]]  # (train, test) of each fold
-    given_targets: bool  # whether the targets were precomputed
 
 
 class MoveLabeledClassifierCV(MovedNeighbors):
@@ -149,17 +143,17 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     def __init__(
         self,
-        n_neighbors: Any = None,
-        alphas: Any = None,
-        n_targets: Any = (1,),
+        n_neighbors: int | Sequence[int] | None = None,
+        alphas: Alpha | Sequence[Alpha] | None = None,
+        n_targets: int | Sequence[int] = (1,),
         *,
-        mover: Any = "ridge",
+        mover: str | Mover | Sequence[Mover] = "ridge",
         weights: str = "uniform",
         center: bool = True,
         lift: bool = True,
         max_seconds: float | None = None,
         cv: Any = None,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
         device: str | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -176,8 +170,14 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     @dispatched
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
-    ) -> "MoveLabeledClassifierCV":
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+        queries: ArrayOrNone = None,
+    ) -> Self:
         """Choose by cross-validation, then learn from all labeled objects and move them.
 
         Parameters
@@ -196,23 +196,24 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         # a race finds the targets of each fold, and then those that the chosen mover needs
         n_targets = check_counts("n_targets", self.n_targets) if movers is None else (0,)
         penalties = or_none(check_alphas)("alphas", self.alphas)
-        X = check_points(self, X, min_rows=2)
-        X, queries = (to_device(x, self.device, whole=True) for x in (X, check_queries(self, queries, X)))
-        classes, codes = check_labels(y, X)
+        objects = check_points(self, X, min_rows=2)
+        queries = check_queries(self, queries, objects)
+        objects, queries = (to_device(x, self.device, whole=True) for x in (objects, queries))
+        classes, codes = check_labels(y, objects)
         # All precomputed targets are kept: which of them a fold can use is not known yet.
-        width = max(n_targets) if targets is None else X.shape[0]
-        weights = check_weights(sample_weight, X)
-        labeled = labeled_objects(X, codes, weights, targets, width, queries)
-        kept = np.flatnonzero(np.ones(X.shape[0]) if weights is None else to_numpy(weights))
+        width = max(n_targets) if targets is None else objects.shape[0]
+        weights = check_weights(sample_weight, objects)
+        labeled = labeled_objects(objects, codes, weights, targets, width, queries)
+        kept = np.flatnonzero(np.ones(objects.shape[0]) if weights is None else to_numpy(weights))
         copies = copied_rows(labeled.X)
         parts = folds(to_numpy(codes), kept, self.cv, self.random_state, copies, needs_pair=movers is None)
         if not movers and not can_compare(to_numpy(labeled.codes), parts, movers is None, self.cv):
             self._stay(classes, labeled)
         elif movers is None:
             grid = Grid(n_targets, penalties or GRID, self._ks(parts))
-            self._choose_ridge(_Choice(classes, labeled, parts, targets is not None), grid)
+            self._choose_ridge(Comparison(classes, labeled, parts, targets is not None), grid)
         else:
-            self._choose_mover(_Choice(classes, labeled, parts, targets is not None), movers)
+            self._choose_mover(Comparison(classes, labeled, parts, targets is not None), movers)
         self._why += hint_to_scale(labeled.X, getattr(self, "feature_names_in_", None))
         return self
 
@@ -238,13 +239,6 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             raise ValueError("n_targets_, grid_ and scores_ belong together, and one is missing.")
         check_grid(self.grid_, self.scores_)
 
-    def _take_choice(self, other: "MoveLabeledClassifierCV") -> None:
-        """Copy what another classifier chose, and why."""
-        for name in CHOICE_ATTRIBUTES:
-            self.__dict__.pop(name, None)
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
-
     def _ks(self, parts: Any, most: int | None = None) -> tuple[int, ...]:
         return feasible_neighbors(self.n_neighbors, min(len(train) for train, _ in parts), most)
 
@@ -264,7 +258,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
             like = {"dtype": self.moved_.dtype, "device": device_of(self.mover_.space_.mean)}
             self.W_, self.mean_, self.alpha_ = xp.eye(d, **like), xp.zeros(d, **like), float("nan")
 
-    def _choose_ridge(self, given: _Choice, grid: Grid) -> None:
+    def _choose_ridge(self, given: Comparison, grid: Grid) -> None:
         labeled, options = given.labeled, (grid, self.weights, self.center, given.given_targets)
         scores = np.stack([score_fold(labeled, train, test, *options) for train, test in given.parts])
         (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
@@ -277,7 +271,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         setting = (penalty, self.n_targets_, self.n_neighbors_)
         self._why = explain_grid(*setting, self.best_score_, scores[0].size)
 
-    def _choose_mover(self, given: _Choice, movers: list[Mover]) -> None:
+    def _choose_mover(self, given: Comparison, movers: list[Mover]) -> None:
         or_none(check_positive)("max_seconds", self.max_seconds)
         labeled, ks = given.labeled, self._ks(given.parts, MAX_NEIGHBORS)
         validation = self._validation(given, in_span(labeled, movers), ks, n_targets_of(movers))
@@ -293,7 +287,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self._why += without_column_words(self.mover_)
 
     def _validation(
-        self, given: _Choice, labeled: Labeled, ks: tuple[int, ...], n_targets: int
+        self, given: Comparison, labeled: Labeled, ks: tuple[int, ...], n_targets: int
     ) -> CrossValidation:
         """Return the folds, with queries in random order: otherwise they go by their row."""
         shuffle = check_random_state(self.random_state).permutation

@@ -10,6 +10,7 @@ from typing import Any
 
 from .arrays import Array, convert, count, lift, namespace, to_numpy
 from .arrays.devices import dispatched
+from .arrays.types import ArrayLike, ArrayOrNone
 from .chance import hub_threshold
 from .neighbors import check_neighbors
 
@@ -29,7 +30,7 @@ def k_occurrence(neighbors: Array, n_objects: int) -> Array:
 
 
 # BN_k(i) = #{queries x : i is among the neighbours of x, and the labels of i and x differ}
-def bad_k_occurrence(neighbors: Array, object_labels: Any, query_labels: Any) -> Array:
+def bad_k_occurrence(neighbors: Array, object_labels: ArrayLike, query_labels: ArrayLike) -> Array:
     """Count the bad N_k of each object: its occurrences among the neighbours of queries of another class.
 
     Examples
@@ -222,8 +223,8 @@ def measure_hubness(
     neighbors: Array,
     n_objects: int,
     *,
-    object_labels: Any = None,
-    query_labels: Any = None,
+    object_labels: ArrayOrNone = None,
+    query_labels: ArrayOrNone = None,
     are_queries: bool = False,
 ) -> Hubness:
     """Compute every measure of hubness at once.
@@ -255,7 +256,7 @@ def measure_hubness(
     bad = None
     if (object_labels is None) != (query_labels is None):
         raise ValueError("bad occurrences need object_labels and query_labels; got one of the two.")
-    if object_labels is not None:
+    if object_labels is not None and query_labels is not None:
         object_labels = to_numpy(object_labels)
         if len(object_labels) != n_objects:
             raise ValueError(

@@ -1,15 +1,16 @@
 """MoveQuery: the paper's counter-example as a scikit-learn transformer."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Array
 from .arrays.inputs import check_choice, check_count, check_labels, check_points, check_weights
+from .arrays.types import ArrayLike, ArrayOrNone, HostArray, HostLike, SomeArray
 from .movers.points import centre
 from .movers.ridge import move
-from .solve import Penalty, check_alpha, problem_of_targets
+from .solve import Alpha, Penalty, check_alpha, problem_of_targets
 from .targets import labeled_objects
 
 
@@ -47,12 +48,19 @@ class MoveQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _learned: ClassVar = {"W_": "dd", "mean_": "d", "alpha_": "number"}
 
-    def __init__(self, alpha: Any = "scale", n_targets: int = 1, *, center: bool = True) -> None:
+    def __init__(self, alpha: Alpha = "scale", n_targets: int = 1, *, center: bool = True) -> None:
         self.alpha = alpha
         self.n_targets = n_targets
         self.center = center
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None) -> "MoveQuery":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+    ) -> Self:
         """Learn the map from labeled objects; parameters as in MoveLabeled."""
         self._fit(X, y, sample_weight, targets)
         return self
@@ -72,12 +80,34 @@ class MoveQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_singletons_ = labeled.n_without_target()
         return X
 
+    @overload
+    def fit_transform(
+        self,
+        X: HostLike,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+    ) -> HostArray: ...
+    @overload
+    def fit_transform(
+        self,
+        X: SomeArray,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+    ) -> SomeArray: ...
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None
     ) -> Array:
         """Learn the map and return the labeled objects, which are not moved."""
         return self._fit(X, y, sample_weight, targets)
 
+    @overload
+    def transform(self, X: HostLike) -> HostArray: ...
+    @overload
+    def transform(self, X: SomeArray) -> SomeArray: ...
     def transform(self, X: Any) -> Array:
         """Return queries, moved.  (equation 10)"""
         check_is_fitted(self)

@@ -1,6 +1,6 @@
 """k-NN among moved objects: what both classifiers do after they are fitted."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -10,6 +10,7 @@ from .arrays import Array, convert, to_numpy
 from .arrays.devices import dispatched, host_like, is_on_engine, to_device, to_host
 from .arrays.inputs import check_choice, check_class_numbers, check_count, check_points, check_weights
 from .arrays.library import blocks
+from .arrays.types import ArrayLike, ArrayOrNone, HostArray, HostLike, Neighbors, SomeArray, Weights
 from .calibration.calibrate import (
     LEARNED,
     Calibrated,
@@ -24,7 +25,7 @@ from .calibration.unknown import check_rate, class_names, unknown_label, with_un
 from .movers import MoveLabeled, Mover
 from .movers.points import Points, as_queries
 from .neighbors.knn import check_precomputed, probabilities, vote, votes_of
-from .neighbors.search import search
+from .neighbors.search import check_enough, search
 from .targets import Labeled
 
 VOTES = ("uniform", "distance")
@@ -48,7 +49,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     @dispatched
-    def kneighbors(self, X: Any, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+    def kneighbors(self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Find the nearest moved objects of each query.
 
         Parameters
@@ -79,6 +80,17 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         check_enough(k, self.moved_.shape[0])
         return k
 
+    @overload
+    def predict(self, X: HostLike, *, reject: float | None = None, unknown: object = None) -> HostArray: ...
+    @overload  # texts are in NumPy arrays wherever the queries are
+    def predict(
+        self,
+        X: ArrayOrNone = None,
+        *,
+        neighbors: Neighbors = None,
+        reject: float | None = None,
+        unknown: object = None,
+    ) -> Any: ...
     @dispatched
     def predict(
         self, X: Any = None, *, neighbors: Any = None, reject: float | None = None, unknown: Any = None
@@ -113,6 +125,12 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         answers = self._answers(X, "predict")
         return with_unknown(class_names(self.classes_, answers.winners), answers.familiarity <= reject, label)
 
+    @overload
+    def predict_proba(self, X: HostLike, *, neighbors: Neighbors = None) -> HostArray: ...
+    @overload
+    def predict_proba(self, X: SomeArray, *, neighbors: Neighbors = None) -> SomeArray: ...
+    @overload
+    def predict_proba(self, X: None = None, *, neighbors: Neighbors) -> Any: ...
     @dispatched
     def predict_proba(self, X: Any = None, *, neighbors: Any = None) -> Array:
         """Return the probability of each class, as in `classes_`; the largest is that of `predict`.
@@ -133,6 +151,10 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
             return answer_by_votes(labels, weights, self._stored(None), self.calibration_)
         return self._answers(X, "predict_proba").probabilities
 
+    @overload
+    def familiarity(self, X: HostLike) -> HostArray: ...
+    @overload
+    def familiarity(self, X: SomeArray) -> SomeArray: ...
     def familiarity(self, X: Any) -> Array:
         """Return how like the stored objects each query is, compared with held-out queries of known classes.
 
@@ -148,7 +170,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         self._check_familiar()
         return self._answers(X, "familiarity").familiarity
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def calibrate(self, X: ArrayLike, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn probabilities and familiarity from queries that were not learned from.
 
         Parameters
@@ -158,18 +180,18 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n_queries,), optional; weighs probabilities, not familiarity
         """
         self._check_votes()
-        X = check_points(self, X, method="calibrate", like=self.moved_)
-        truth = check_class_numbers(y, X, self.classes_, type(self).__name__)
-        weights = check_weights(sample_weight, X)
+        queries = check_points(self, X, method="calibrate", like=self.moved_)
+        truth = check_class_numbers(y, queries, self.classes_, type(self).__name__)
+        weights = check_weights(sample_weight, queries)
         stored = self._stored(self.device)
         self.calibration_ = calibrate(
             HeldOut(
                 stored,
-                convert(X[part, :], stored.moved),
+                convert(queries[part, :], stored.moved),
                 truth[part],
                 None if weights is None else weights[part],
             )
-            for part in blocks(X.shape[0], QUERIES)
+            for part in blocks(queries.shape[0], QUERIES)
         )
         return self
 
@@ -213,7 +235,9 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
         return self.classes_
 
     @dispatched
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, neighbors: Any = None) -> float:
+    def score(
+        self, X: ArrayOrNone, y: ArrayLike, sample_weight: Weights = None, *, neighbors: Neighbors = None
+    ) -> float:
         """Return the accuracy on queries X of classes y; `neighbors` as in `predict`."""
         classes = to_numpy(self.predict(X, neighbors=neighbors))
         weights = None if sample_weight is None else to_numpy(sample_weight)
@@ -291,12 +315,3 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
             raise ValueError("weights_ must be above 0.")
         self.calibration_.check()
         self._copy_map()
-
-
-def check_enough(k: int, n_objects: int) -> None:
-    """Refuse to search for more neighbours than there are objects."""
-    if k > n_objects:
-        raise ValueError(
-            f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {n_objects}: "
-            "ask for fewer neighbours or give more labeled objects."
-        )

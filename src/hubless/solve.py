@@ -53,6 +53,9 @@ class Penalty(NamedTuple):
         return f"λ = {self.value:.3g}{' × mean eigenvalue' if self.relative else ''}"
 
 
+Alpha = float | str | Penalty  # λ, or "scale", which takes it from the data
+
+
 def relative_penalties(*values: float) -> tuple[Penalty, ...]:
     """Return penalties that are multiples of the mean eigenvalue of K, which is computed for each K.
 

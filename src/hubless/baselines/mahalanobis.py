@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, count, namespace
 from ..arrays.inputs import check_count, check_labels, check_points, check_positive
+from ..arrays.types import ArrayLike, ArrayOrNone, HostArray, HostLike, SomeArray
 from ..movers.points import weighted_mean
 
 
@@ -34,7 +35,7 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         for name, check in self._checks.items():
             check(name, getattr(self, name))
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayOrNone = None) -> Self:
         """Learn L from labeled objects.
 
         Parameters
@@ -43,9 +44,9 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         y : array of shape (n,), the class of each object
         """
         self._check_parameters()
-        X = check_points(self, X, min_rows=2)
-        xp = namespace(X)
-        classes, codes = check_labels(y, X)
+        points = check_points(self, X, min_rows=2)
+        xp = namespace(points)
+        classes, codes = check_labels(y, points)
         sizes = count(codes, classes.shape[0])
         if sizes.shape[0] < 2 or int(xp.max(sizes)) < 2:
             raise ValueError(
@@ -55,19 +56,25 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         # Distances do not depend on the mean, their rounding does; squares of tiny numbers underflow, and of
         # huge ones overflow.
-        X = xp.astype(xp.astype(X, xp.float64) - weighted_mean(X), X.dtype)
-        peak = float(xp.max(xp.abs(X)))
+        points = xp.astype(xp.astype(points, xp.float64) - weighted_mean(points), points.dtype)
+        peak = float(xp.max(xp.abs(points)))
         if peak == 0:
-            raise ValueError(f"all {X.shape[0]} objects are identical: there is no distance to learn from.")
+            raise ValueError(
+                f"all {points.shape[0]} objects are identical: there is no distance to learn from."
+            )
         unit = 1.0 if 1e-3 < peak < 1e6 else peak
-        learned = self._learn(X / unit, codes)
-        self.components_ = xp.astype(learned.L / unit, X.dtype)
+        learned = self._learn(points / unit, codes)
+        self.components_ = xp.astype(learned.L / unit, points.dtype)
         self.n_iter_, self.history_ = learned.n_iter, learned.history
         return self
 
     def _learn(self, X: Array, codes: Array) -> LearnedMetric:
         raise NotImplementedError
 
+    @overload
+    def transform(self, X: HostLike) -> HostArray: ...
+    @overload
+    def transform(self, X: SomeArray) -> SomeArray: ...
     def transform(self, X: Any) -> Array:
         """Return Lx for each row x: Euclidean distances of the results are the learned distances.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import is_foreign, to_numpy
 from ..arrays.inputs import check_count
+from ..arrays.types import ArrayLike, ArrayOrNone
 
 SMALLEST = float(np.finfo(np.float64).eps)  # a probability of 0 counts as this, as in scikit-learn
 BINS = 15
@@ -36,7 +37,7 @@ class Reliability(NamedTuple):
 
 
 # −(1/n) Σ log p(y_i)
-def log_loss(probabilities: Any, truth: Any, weights: Any = None) -> float:
+def log_loss(probabilities: ArrayLike, truth: ArrayLike, weights: ArrayOrNone = None) -> float:
     """Return the mean of −log of the probability that the true class was given.
 
     Parameters
@@ -54,10 +55,10 @@ def log_loss(probabilities: Any, truth: Any, weights: Any = None) -> float:
     """
     P, truth = _checked(probabilities, truth)
     given = np.maximum(P[np.arange(len(P)), truth], SMALLEST)
-    return float(np.average(-np.log(given), weights=weights))
+    return float(np.average(-np.log(given), weights=None if weights is None else np.asarray(weights)))
 
 
-def expected_calibration_error(probabilities: Any, truth: Any, bins: int = BINS) -> float:
+def expected_calibration_error(probabilities: ArrayLike, truth: ArrayLike, bins: int = BINS) -> float:
     """Return by how much accuracy and probability of an answer differ, on average over bins of queries.
 
     Parameters
@@ -76,7 +77,7 @@ def expected_calibration_error(probabilities: Any, truth: Any, bins: int = BINS)
     return reliability(probabilities, truth, bins).error
 
 
-def reliability(probabilities: Any, truth: Any, bins: int = BINS) -> Reliability:
+def reliability(probabilities: ArrayLike, truth: ArrayLike, bins: int = BINS) -> Reliability:
     """Return the data of a reliability diagram; parameters as in `expected_calibration_error`.
 
     Examples

@@ -11,7 +11,7 @@ An object that comes later gets its correction from the same queries, which the 
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 import array_api_compat as compat
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Array, convert, namespace, to_numpy
 from ..arrays.inputs import check_choice, check_count, check_matrix, check_positive, distinct
 from ..arrays.library import blocks
+from ..arrays.types import ArrayLike, HostArray, HostLike, SomeArray
 from ..movers.points import ROWS, squared_norms
 from ..neighbors.frame import ignore_overflow
 from ..neighbors.search import search
@@ -69,7 +70,7 @@ class Correction(BaseEstimator):
         super().__init_subclass__(**kwargs)
         cls._learned = {**Correction._learned_by_all, **cls._learned}
 
-    def fit(self, queries: Any, objects: Any) -> Any:
+    def fit(self, queries: ArrayLike, objects: ArrayLike) -> Self:
         """Learn from logged queries and the objects that they are asked of.
 
         Parameters
@@ -78,25 +79,29 @@ class Correction(BaseEstimator):
         objects : array of shape (n, d)
         """
         self._check_parameters()
-        queries, objects = check_matrix(queries, "queries"), check_matrix(objects, "objects")
-        namespace(queries, objects)  # raises for mixtures
-        if queries.shape[1] != objects.shape[1]:
+        asked, stored = check_matrix(queries, "queries"), check_matrix(objects, "objects")
+        namespace(asked, stored)  # raises for mixtures
+        if asked.shape[1] != stored.shape[1]:
             raise ValueError(
-                f"queries have {queries.shape[1]} columns, objects {objects.shape[1]}: they must be of one "
+                f"queries have {asked.shape[1]} columns, objects {stored.shape[1]}: they must be of one "
                 "space. Learn a map between the two from pairs first: MoveLabeled().fit_pairs."
             )
-        queries, objects = self._in_space(queries, "queries"), self._in_space(objects, "objects")
-        self.n_features_in_ = int(objects.shape[1])
-        self.bank_ = namespace(queries).astype(distinct_rows(queries, BANK), objects.dtype)
-        self._learn(objects)
-        self._learn_space(objects)
+        asked, stored = self._in_space(asked, "queries"), self._in_space(stored, "objects")
+        self.n_features_in_ = int(stored.shape[1])
+        self.bank_ = namespace(asked).astype(distinct_rows(asked, BANK), stored.dtype)
+        self._learn(stored)
+        self._learn_space(stored)
         return self
 
-    def bias(self, Z: Any) -> tuple[Array | None, Array]:
+    def bias(self, Z: ArrayLike) -> tuple[Array | None, Array]:
         """Return g, (n,) or None where it is 1 for all, and b, (n,), of objects; both in float64."""
         check_is_fitted(self, "bank_")
         return self._correct(self._checked(Z, "objects"))
 
+    @overload
+    def move(self, Z: HostLike) -> HostArray: ...
+    @overload
+    def move(self, Z: SomeArray) -> SomeArray: ...
     def move(self, Z: Any) -> Array:
         """Return objects that carry their correction: what an index should store.
 
@@ -113,7 +118,7 @@ class Correction(BaseEstimator):
             return with_column(Z, gain, bias, self.where_, self.metric, self.where_.floor)[0]
         return write(Z, gain, bias, self.where_, self.metric, self._spares)
 
-    def agreement(self, queries: Any, objects: Any, k: int = ANSWERS) -> float:
+    def agreement(self, queries: ArrayLike, objects: ArrayLike, k: int = ANSWERS) -> float:
         """Return the share of the k answers to queries that `move` gives as the exact correction would.
 
         Give queries that were not learned from: how alike new queries are along the directions of `where_`

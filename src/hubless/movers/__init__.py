@@ -6,6 +6,7 @@ saving, the race of mover="auto" and the tables of the documentation go by it.
 
 # ruff: noqa: F403, I001
 from .mover import *
+from .stay import *
 from .prototypes import *
 from .ridge import *
 from .label_ridge import *

@@ -13,8 +13,9 @@ from ..solve import (
     relative_penalties,
 )
 from ..targets import first_targets
-from .mover import Mover, Needs, Totals
+from .mover import Mover
 from .points import Points, class_means, weighted_mean
+from .totals import Needs, Totals
 
 __all__ = ["LabelRidge"]
 

@@ -9,8 +9,7 @@ Some movers add a column to stored objects, in which queries have a 0: see `poin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -19,35 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Array, convert, namespace
 from ..arrays.devices import dispatched, host_like, to_device, to_host
 from ..arrays.inputs import check_class_numbers, check_labels, check_points, check_queries, check_weights
-from ..moments import Moments
+from ..arrays.types import ArrayLike, ArrayOrNone, HostArray, HostLike, SomeArray
 from ..targets import labeled_objects
 from .points import Points, QuerySpace, as_queries, to_query_space, weighted_mean
+from .totals import Needs, Totals
 
-__all__ = ["Mover", "Stay"]
-
-
-class Needs(NamedTuple):
-    """The sums over objects that a mover learns from where they are not all in memory, besides their mean."""
-
-    n_targets: int = 0  # moments of the pairs of each object with this many targets
-    centred: bool = True  # pairs are about the mean of all objects; otherwise about 0
-    class_means: bool = False
-    within_classes: bool = False  # pairs are about the means of their classes, which are then needed
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums over all labeled objects."""
-
-    n: int
-    mean: np.ndarray  # (d,), float64
-    dtype: np.dtype  # of the objects
-    classes: np.ndarray  # (c,), sorted
-    sizes: np.ndarray  # (c,), objects of each class
-    moments: Moments | None = None  # about the mean, or 0 where `Needs` say so
-    n_pairs: int = 0
-    class_means: np.ndarray | None = None  # (c, d), float64
-    skipped: list[tuple[str, str]] = field(default_factory=list)  # parts that were skipped, and why
+__all__ = ["Mover"]
 
 
 def check_used(queries: Any, movers: Sequence["Mover"]) -> None:
@@ -91,8 +67,14 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @dispatched
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
-    ) -> Any:
+        self,
+        X: ArrayLike,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+        queries: ArrayOrNone = None,
+    ) -> Self:
         """Learn from labeled objects.
 
         Parameters
@@ -110,6 +92,26 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._fit(X, y, sample_weight, targets, queries)
         return self
 
+    @overload
+    def fit_transform(
+        self,
+        X: HostLike,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+        queries: ArrayOrNone = None,
+    ) -> HostArray: ...
+    @overload
+    def fit_transform(
+        self,
+        X: SomeArray,
+        y: ArrayOrNone = None,
+        sample_weight: ArrayOrNone = None,
+        *,
+        targets: ArrayOrNone = None,
+        queries: ArrayOrNone = None,
+    ) -> SomeArray: ...
     @dispatched
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, targets: Any = None, queries: Any = None
@@ -122,6 +124,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return self._fit(X, y, sample_weight, targets, queries)
 
+    @overload
+    def transform(self, X: HostLike) -> HostArray: ...
+    @overload
+    def transform(self, X: SomeArray) -> SomeArray: ...
     @dispatched
     def transform(self, X: Any) -> Array:
         """Return queries as a k-NN should search for them: unchanged, with a 0 in the column if there is one.
@@ -133,6 +139,10 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "space_")
         return as_queries(self._check_queries(X, "transform"), self.space_)
 
+    @overload
+    def move(self, Z: HostLike, y: ArrayOrNone = None) -> HostArray: ...
+    @overload
+    def move(self, Z: SomeArray, y: ArrayOrNone = None) -> SomeArray: ...
     @dispatched
     def move(self, Z: Any, y: Any = None) -> Array:
         """Move labeled objects that are added later, which a k-NN may then store with the others.
@@ -292,29 +302,3 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class Stay(Mover):
-    """Do not move: the mover that every other is compared with.
-
-    Good for low dimensions and data without hubs.
-
-    Attributes
-    ----------
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
-
-    Examples
-    --------
-    >>> from hubless.movers import Stay
-    >>> Stay().fit_transform([[0.0], [4.0]], [0, 1]).tolist()
-    [[0.0], [4.0]]
-    """
-
-    _uses_labels = False
-    _tried = ({},)
-
-    def _needs(self) -> Needs:
-        return Needs()
-
-    def _apply(self, points: Points) -> Points:
-        return points

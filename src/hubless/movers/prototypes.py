@@ -8,8 +8,9 @@ from ..arrays.inputs import check_choice, check_count, check_fraction, check_squ
 from ..neighbors.knn import distance_weights
 from ..neighbors.within import nearest_of_class
 from ..targets import first_targets
-from .mover import Mover, Needs, Totals
+from .mover import Mover
 from .points import Points, class_means, squared_norms, weighted_mean
+from .totals import Needs, Totals
 
 __all__ = ["Scale", "Shrink", "Smooth", "Unit"]
 

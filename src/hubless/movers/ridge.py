@@ -10,7 +10,7 @@ the old data (`updates`).
 """
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -21,11 +21,13 @@ from ..arrays.devices import host_like, to_device
 from ..arrays.inputs import check_choice, check_count, check_weights
 from ..arrays.library import Streamed
 from ..arrays.products import affine, affine_rows, rows_at_once
+from ..arrays.types import ArrayLike, ArrayOrNone, Weights
 from ..moments import Moments, moments_of_pairs, moments_of_targets
 from ..targets import first_targets
 from . import spaces, updates
-from .mover import Mover, Needs, Totals
+from .mover import Mover
 from .points import Points, QuerySpace, centre
+from .totals import Needs, Totals
 
 __all__ = ["MoveLabeled"]
 
@@ -121,7 +123,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
 
     def __init__(
         self,
-        alpha: Any = "scale",
+        alpha: solve.Alpha = "scale",
         n_targets: int = 1,
         *,
         center: bool = True,
@@ -176,7 +178,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
 
     # --- pairs that the user has ----------------------------------------------------------------------------
 
-    def fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> "MoveLabeled":
+    def fit_pairs(self, queries: ArrayLike, objects: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn the map from given pairs: objects[i] should move toward queries[i].
 
         Parameters
@@ -191,18 +193,16 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         mean of each side. `n_targets` is ignored.
         """
         self._check_parameters()
-        given = spaces.check_pairs_of(self, queries, objects)
-        queries, objects = (to_device(side, self.device) for side in given)
-        weights = check_weights(sample_weight, objects)
-        mean, query_mean = centre(objects, weights, self.center), None
-        if queries.shape[1] != objects.shape[1]:
-            query_mean = centre(queries, weights, self.center)
-        problem = solve.problem_of_pairs(queries, objects, weights, mean, query_mean)
-        self._solve(problem, objects.dtype)
+        Q, Z = (to_device(side, self.device) for side in spaces.check_pairs_of(self, queries, objects))
+        weights = check_weights(sample_weight, Z)
+        mean = centre(Z, weights, self.center)
+        query_mean = centre(Q, weights, self.center) if Q.shape[1] != Z.shape[1] else None
+        problem = solve.problem_of_pairs(Q, Z, weights, mean, query_mean)
+        self._solve(problem, Z.dtype)
         self.space_, self.n_singletons_ = QuerySpace(mean), 0
         if self.keep_moments:
-            moments = problem.moments or moments_of_pairs(queries, objects, weights, mean, query_mean)
-            updates.keep_moments(self, moments, objects, weights)
+            moments = problem.moments or moments_of_pairs(Q, Z, weights, mean, query_mean)
+            updates.keep_moments(self, moments, Z, weights)
         return host_like(self, self.device)
 
     # --- learning more, from moments instead of data --------------------------------------------------------
@@ -222,12 +222,11 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         if self.keep_moments and not (self.moments_.weight > 0 and self.mean_weight_ > 0):
             raise ValueError("the weights of the moments must be above 0.")
 
-    def with_alpha(self, alpha: Any) -> "MoveLabeled":
+    def with_alpha(self, alpha: solve.Alpha) -> "MoveLabeled":
         """Return a mover fitted to the same pairs with another λ or "scale", from the moments alone."""
         updates.check_moments(self)
         solve.check_alpha("alpha", alpha)
-        solved: MoveLabeled = updates.solve_from_sums(self, updates.sums_of(self), alpha=alpha)
-        return solved
+        return updates.solve_from_sums(self, updates.sums_of(self), alpha=alpha)
 
     def merge(self, other: "MoveLabeled") -> "MoveLabeled":
         """Return a mover learned from the pairs of two parties, from their moments: no data is exchanged.
@@ -248,7 +247,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         return merged
 
     @updates.available_with_moments
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: ArrayLike, y: ArrayOrNone = None, sample_weight: Weights = None) -> Self:
         """Learn from a batch of labeled objects in addition to those before, without the old data.
 
         The first call fits. After any number of batches, in any order, W and μ are what `merge` of movers
@@ -275,7 +274,9 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         return updates.learn_batch(self, self._new().fit(X, y, sample_weight))
 
     @updates.available_with_moments
-    def partial_fit_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
+    def partial_fit_pairs(
+        self, queries: ArrayLike, objects: ArrayLike, sample_weight: Weights = None
+    ) -> Self:
         """Learn from a batch of pairs, as in `fit_pairs`, in addition to those before, without the old data.
 
         The first call fits. After any number of batches, in any order, W and μ are, up to rounding, what
@@ -285,7 +286,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         queries, objects = updates.check_pair_batch(self, "partial_fit_pairs", queries, objects)
         return updates.learn_batch(self, self._new().fit_pairs(queries, objects, sample_weight))
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def forget(self, X: ArrayLike, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Forget a batch that was learned as a batch, by `fit` or `partial_fit`, without the other data.
 
         W and μ are then, up to rounding, those of a mover that never saw it. `classes_` stay, as other
@@ -308,7 +309,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
         X = updates.check_batch(self, "forget", X)
         return updates.forget_batch(self, self._new().fit(X, y, sample_weight))
 
-    def forget_pairs(self, queries: Any, objects: Any, sample_weight: Any = None) -> Any:
+    def forget_pairs(self, queries: ArrayLike, objects: ArrayLike, sample_weight: Weights = None) -> Self:
         """Forget pairs of any batch, exactly up to rounding, also a part of one; raises as `forget` does."""
         updates.check_moments(self)
         queries, objects = updates.check_pair_batch(self, "forget_pairs", queries, objects)
@@ -316,5 +317,4 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
 
     def _new(self) -> "MoveLabeled":
         """Return a mover to fit to one batch alone, so that a bad batch cannot damage this one."""
-        fresh: MoveLabeled = clone(self).set_params(keep_moments=True)
-        return fresh
+        return clone(self).set_params(keep_moments=True)

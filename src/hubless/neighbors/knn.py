@@ -27,14 +27,15 @@ from ..arrays import Array, convert, is_on_cpu, namespace, take_cells, tally
 from ..arrays.devices import dispatched, host_like, to_device
 from ..arrays.inputs import check_count, check_matrix, refuse_dask
 from ..arrays.library import blocks
+from ..arrays.types import ArrayLike
 from .precision import check_precision
 from .search import search
 
 
 @dispatched
 def nearest(
-    queries: Any,
-    objects: Any,
+    queries: ArrayLike,
+    objects: ArrayLike,
     k: int,
     *,
     return_distance: bool = True,

@@ -180,3 +180,12 @@ def _distances(xp: Any, queries: Array, objects: Array, index: Array, frame: Fra
     row = xp.arange(m * k, dtype=index.dtype, device=compat.device(index)) // k
     squared = squared_distances(queries, objects, row, xp.reshape(index, (-1,)), frame.scale)
     return xp.reshape(xp.astype(xp.sqrt(squared) / frame.scale, frame.dtype), (m, k))
+
+
+def check_enough(k: int, n_objects: int) -> None:
+    """Refuse to search for more neighbours than there are objects."""
+    if k > n_objects:
+        raise ValueError(
+            f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {n_objects}: "
+            "ask for fewer neighbours or give more labeled objects."
+        )

@@ -3,12 +3,13 @@
 import os
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from ..arrays.devices import is_on_engine
+from ..arrays.types import ArrayLike
 from ..movers import Mover
 from ..stores.checks import check_outside
 from ..stores.opening import open_store
@@ -21,19 +22,21 @@ from .objects import Objects
 from .sampling import check_max_pairs
 from .sources import ArrayObjects, StoreObjects
 
+SomeMover = TypeVar("SomeMover", bound=Mover)
+
 
 def fit_large(
-    mover: Any,
-    X: Any,
-    y: Any = None,
+    mover: SomeMover,
+    X: ArrayLike | str | os.PathLike[str] | Store,
+    y: ArrayLike | str | None = None,
     *,
-    max_pairs: Any = "auto",
-    memory: Any = None,
+    max_pairs: int | str | None = "auto",
+    memory: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
     random_state: int = 0,
     skip_bad: bool = False,
     progress: bool | None = False,
-) -> Any:
+) -> SomeMover:
     """Fit a mover to labeled objects that need not fit in memory.
 
     They are read block by block, twice at most; a temporary copy is written to disk where the sources of

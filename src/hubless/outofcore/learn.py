@@ -26,7 +26,7 @@ from sklearn.base import clone
 
 from ..moments import SUMS, Moments
 from ..movers import Mover
-from ..movers.mover import Needs, Totals
+from ..movers.totals import Needs, Totals
 from .block_steps import ClassSums, Rows, Work, all_rows, class_sums, drawn_rows
 from .copy import CopiedObjects
 from .kept import KeptRows

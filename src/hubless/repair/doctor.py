@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.inputs import distinct
+from ..arrays.types import ArrayLike
 from ..chance import Chance
 from ..hubness import Hubness, measure_hubness
 from ..hubs_in_words import asked_words, hub_table
@@ -76,7 +77,12 @@ class Diagnosis:
 
 
 def diagnose(
-    source: Source, *, queries: Any = None, text: str | None = None, k: int = 10, random_state: int = 0
+    source: Source,
+    *,
+    queries: ArrayLike | Source | None = None,
+    text: str | None = None,
+    k: int = 10,
+    random_state: int = 0,
 ) -> Diagnosis:
     """Diagnose an index: its metric, its vectors, its hubs, and whether moving is safe.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.types import ArrayLike
 from ..chance import Chance, measure_chance
 from ..hubness import Hubness, measure_hubness
 from ..hubs_in_words import hub_table
@@ -58,7 +59,7 @@ class LogEvaluation:
 def evaluate_log(
     model: Model,
     source: Source,
-    queries: Any,
+    queries: ArrayLike | Source,
     *,
     k: int = 10,
     text: str | None = None,

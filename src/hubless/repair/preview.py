@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.types import ArrayLike
 from ..neighbors.knn import unit
 from ..stores.store import Batch, Facts, Store, StoreError
 from ..support.text import printable_lines
@@ -49,7 +50,7 @@ def _line(item: dict[str, Any]) -> str:
 def preview_index(
     model: Model,
     source: Source,
-    queries: Any = None,
+    queries: ArrayLike | Source | None = None,
     *,
     rows: Sequence[int] | None = None,
     like: Sequence[Any] | None = None,

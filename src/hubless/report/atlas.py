@@ -23,7 +23,7 @@ from .marks import count_occurrence
 KEY, KIND = b"hubless", b"atlas"  # in the metadata of such a file
 
 
-def check_atlas(path: str | Path) -> Path:
+def check_atlas(path: str | os.PathLike[str]) -> Path:
     """Return where a table is written, links followed; OSError where it cannot be.
 
     ValueError where the file exists and is not such a table: no data is overwritten.
@@ -42,7 +42,9 @@ def _is_ours(parquet: Any, file: Path) -> bool:
         return False
 
 
-def write_atlas(path: str | Path, evaluation: Evaluation, captions: Captions, drawn: DrawnMap) -> str:
+def write_atlas(
+    path: str | os.PathLike[str], evaluation: Evaluation, captions: Captions, drawn: DrawnMap
+) -> str:
     """Write the file, replacing an older one of hubless, and return the command that opens it."""
     pyarrow, parquet = need("pyarrow", "files"), need("pyarrow.parquet", "files")
     file_path = check_atlas(path)

@@ -1,6 +1,8 @@
 """`hubless.compare`: a classifier beside plain k-NN on queries of known classes, as a report."""
 
 import hashlib
+import os
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
@@ -11,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..arrays.inputs import label_text
+from ..arrays.types import ArrayLike, ArrayOrNone
 from ..baselines.plain import plain_neighbors
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes
@@ -29,21 +32,21 @@ from .verdict import NOT_ADVISED, advises_moving, condition
 
 
 def compare(
-    model: Any,
-    X: Any,
-    y: Any,
-    queries: Any,
-    truth: Any,
+    model: MovedNeighbors,
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike,
+    truth: ArrayLike,
     *,
-    ids: Any = None,
-    texts: Any = None,
-    images: Any = None,
-    query_ids: Any = None,
-    query_texts: Any = None,
-    query_images: Any = None,
+    ids: Iterable[Any] | None = None,
+    texts: Iterable[Any] | None = None,
+    images: ArrayOrNone = None,
+    query_ids: Iterable[Any] | None = None,
+    query_texts: Iterable[Any] | None = None,
+    query_images: ArrayOrNone = None,
     link: str | None = None,
     title: str | None = None,
-    report: Any = None,
+    report: str | os.PathLike[str] | None = None,
     layout: str = "pca",
     max_points: int = 10_000,
     random_state: int = 0,

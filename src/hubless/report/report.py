@@ -62,7 +62,7 @@ class Report:
     drawn: DrawnMap = field(repr=False)
     model: Any = field(default=None, repr=False)  # the fitted one, in the report of `compare`
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page: one HTML file that opens without a network.
 
         An older page is replaced; ValueError where the file is not a hubless page. A link to a page stays; a
@@ -79,7 +79,7 @@ class Report:
         """Return the page; with `asks`, one that asks its server what a typed query finds."""
         return render({**self.figures, "asks": True} if asks else self.figures, self.details)
 
-    def atlas(self, path: Any) -> str:
+    def atlas(self, path: str | os.PathLike[str]) -> str:
         """Write a Parquet file for embedding-atlas and return the command that opens it.
 
         With the layout "pca" it has all items and queries; with other layouts, those on the map.

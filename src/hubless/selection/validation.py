@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -49,6 +50,15 @@ class SharedOdds:
 def is_logistic(step: Mover) -> bool:
     """Return whether a mover is Steer by logistic regression."""
     return isinstance(step, Steer) and step.classifier == "logistic"
+
+
+class Comparison(NamedTuple):
+    """What settings are compared by."""
+
+    classes: Array
+    labeled: Labeled
+    parts: list[tuple[np.ndarray, ...]]  # (train, test) of each fold
+    given_targets: bool  # whether the targets were precomputed
 
 
 @dataclass

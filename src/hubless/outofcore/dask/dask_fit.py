@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from ...arrays import float_type
 from ...arrays.devices import is_on_engine
 from ...arrays.inputs import refuse_dask
-from ...classifier_cv import MoveLabeledClassifierCV
-from ...moved_neighbors import check_enough
+from ...classifier_cv import CHOICE_ATTRIBUTES, MoveLabeledClassifierCV
 from ...movers import Mover
 from ...neighbors.blocks import floats
+from ...neighbors.search import check_enough
 from ...selection.candidates import movers_in_parts
 from ...support.imports import need
 from .. import learn
@@ -143,13 +143,21 @@ def _fit_chosen(
     mover = clone(chosen.mover_)
     learn.fit_seen(mover, objects, seen, Plan(), column_names(X))
     _keep(model, mover, X, y, seen)
-    model._take_choice(chosen)
+    _take_choice(model, chosen)
     model._why += f" It was chosen on {chosen.codes_.shape[0]:,} of {seen.n:,} objects."
     return model
 
 
 def _fit_to_sample(model: MoveLabeledClassifierCV, sample: Drawn) -> MoveLabeledClassifierCV:
     return model.fit(sample.X, sample.labels)
+
+
+def _take_choice(model: MoveLabeledClassifierCV, other: MoveLabeledClassifierCV) -> None:
+    """Copy what another classifier chose, and why."""
+    for name in CHOICE_ATTRIBUTES:
+        model.__dict__.pop(name, None)
+        if hasattr(other, name):
+            setattr(model, name, getattr(other, name))
 
 
 def _keep(model: Any, mover: Mover, X: Any, y: Any, seen: Survey) -> Any:
