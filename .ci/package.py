@@ -10,6 +10,7 @@ Nothing is published. Both archives are built twice and must be the same to the 
 import argparse
 import ast
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -144,6 +145,22 @@ def version() -> str:
     return str(ast.literal_eval(file.read_text(encoding="utf-8").rsplit("= ", 1)[1]))
 
 
+def check_types(programs: Path, folder: Path) -> None:
+    """Let mypy and pyright check the user's program against what is installed: strictly."""
+    program = ROOT / ".ci" / "program.py"
+    here = {"cwd": folder, "env": outside(programs, folder)["env"]}
+    mypy = ("-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir", folder / "mypy")
+    print(
+        "mypy:",
+        run(sys.executable, *mypy, "--python-executable", programs / "python", program, **here),
+        end="",
+    )
+    settings = {"include": [str(program)], "typeCheckingMode": "standard", "reportMissingTypeStubs": False}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    pyright = ("-m", "basedpyright", "--project", folder, "--pythonpath", programs / "python")
+    print("pyright:", run(sys.executable, *pyright, **here), end="")
+
+
 # --- extras -------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +256,7 @@ def main() -> None:
         run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
         programs = timed("install", environment, folder / "empty", wheel)
         timed("use", use, programs, work)
+        timed("check types", check_types, programs, work)
         timed("ask for extras", check_messages, programs, work)
         timed("resolve extras", resolve, wheel)
         if wanted.all:

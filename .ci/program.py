@@ -1,6 +1,6 @@
 """A user's program that calls the whole public API of hubless, for what is installed without an extra.
 
-`.ci/package.py` runs it with the wheel, in the folder that it leaves its files in, and gives it to mypy and to
+`.ci/package.py` runs it with the wheel, in the folder that it leaves its files in, and gives it to mypy and
 pyright, which must accept it as it is.
 """
 

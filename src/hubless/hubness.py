@@ -220,7 +220,7 @@ class Hubness:
 
 @dispatched
 def measure_hubness(
-    neighbors: Array,
+    neighbors: ArrayLike,
     n_objects: int,
     *,
     object_labels: ArrayOrNone = None,
@@ -252,7 +252,7 @@ def measure_hubness(
     >>> report.largest_occurrence, report.antihub_share
     (3, 0.5)
     """
-    neighbors = check_neighbors(neighbors, n_objects)
+    found = check_neighbors(neighbors, n_objects)
     bad = None
     if (object_labels is None) != (query_labels is None):
         raise ValueError("bad occurrences need object_labels and query_labels; got one of the two.")
@@ -262,9 +262,9 @@ def measure_hubness(
             raise ValueError(
                 f"one label per object is needed; got {len(object_labels)} for {n_objects} objects."
             )
-        bad = bad_k_occurrence(neighbors, object_labels, query_labels)
-    n_queries, k = map(int, neighbors.shape)
-    return measure_occurrence(k_occurrence(neighbors, n_objects), bad, k, n_queries, are_queries)
+        bad = bad_k_occurrence(found, object_labels, query_labels)
+    n_queries, k = map(int, found.shape)
+    return measure_occurrence(k_occurrence(found, n_objects), bad, k, n_queries, are_queries)
 
 
 def measure_occurrence(

@@ -162,7 +162,7 @@ class ITML(MahalanobisLearner):
         *,
         max_iter: int = 50,
         tol: float = 1e-3,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.gamma = gamma
         self.n_constraints = n_constraints

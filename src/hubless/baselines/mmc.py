@@ -157,7 +157,7 @@ class MMC(MahalanobisLearner):
         *,
         max_iter: int = 100,
         tol: float = 1e-2,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.keep = keep
         self.diagonal = diagonal

@@ -1,5 +1,6 @@
 """Movers one after another."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sklearn.base import clone
@@ -37,7 +38,7 @@ class Chain(Mover):
 
     _learned: ClassVar = {"movers_": "movers"}
 
-    def __init__(self, movers: Any = ()) -> None:
+    def __init__(self, movers: Sequence[Mover] = ()) -> None:
         self.movers = movers
 
     @property

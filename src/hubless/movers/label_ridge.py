@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from ..arrays import namespace
 from ..arrays.inputs import check_count, check_fraction
 from ..solve import (
+    Alpha,
     Penalty,
     RidgeProblem,
     check_alpha,
@@ -63,7 +64,7 @@ class LabelRidge(Mover):
         {"alpha": alpha, "keep": keep} for alpha in relative_penalties(0.3, 1.0, 3.0) for keep in (0.85, 1.0)
     )
 
-    def __init__(self, alpha: Any = "scale", n_targets: int = 1, *, keep: float = 1.0) -> None:
+    def __init__(self, alpha: Alpha = "scale", n_targets: int = 1, *, keep: float = 1.0) -> None:
         self.alpha = alpha
         self.n_targets = n_targets
         self.keep = keep

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.library import blocks
+from ..arrays.types import ArrayLike
 from ..calibration.answers import NONE, QUERIES, FoundItems, wanted, winners_of
 from ..calibration.calibrate import Calibrated
 from ..calibration.item_scores import ItemScores
@@ -46,7 +47,7 @@ class Predictions(NamedTuple):
 
 def predict_index(
     model: Any,
-    queries: Any,
+    queries: ArrayLike | Source,
     source: Source | None = None,
     *,
     labels: str | None = None,
