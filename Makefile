@@ -11,7 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 FULL = torch or services or browser or faults or slow
 
-.PHONY: demo test test-more test-all lint types audit format browser web docs bench clean
+.PHONY: demo test test-more test-all lint types audit format package package-all oldest newest
+.PHONY: release browser web docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hubless demo --report demo.html
@@ -43,6 +44,33 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# the wheel, used in an empty environment; with -all, each extra is installed, too: several GB, half an hour
+package: $(VENV)/installed-dev
+	$(BIN)/python .ci/package.py
+
+package-all: $(VENV)/installed-dev
+	$(BIN)/python .ci/package.py --all
+
+# the fast tests with the oldest packages that pyproject.toml allows, and with the newest, before they are released
+OLD_TESTS = array-api-strict hypothesis pandas pillow pytest pytest-xdist pyyaml
+# warnings that old packages cause among each other, and scikit-learn's checks, which need a newer one
+OLD_WARNINGS = -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
+NEWER = tests/classifiers/test_scikit_learn.py tests/movers/test_daily_use.py tests/baselines/test_learners.py
+
+oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet -c .ci/oldest.txt -e '.[dask,faiss,files,plot]' $(OLD_TESTS)
+	.venv-oldest/bin/python -m pytest -n auto -m "not ($(FULL))" $(OLD_WARNINGS) $(NEWER:%=--ignore=%)
+
+newest:
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --pre -e '.[test]'
+	.venv-newest/bin/python -m pytest -n auto -m "not ($(FULL))"
+
+# checks all that a release needs and prints the commands that make it; publishes nothing
+release: $(VENV)/installed-dev
+	$(BIN)/python .ci/release.py
+
 browser:
 	for packages in chromium firefox-esr; do command -v $$packages > /dev/null || missing="$$missing $$packages"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] || sudo=sudo; \
@@ -61,7 +89,7 @@ bench: $(BENCH)/installed
 	$(BENCH)/bin/python -m benchmarks page
 
 clean:
-	rm -rf $(VENV) $(BENCH) .venv-all .venv-dev
+	rm -rf $(VENV) $(BENCH) .venv-all .venv-dev .venv-oldest .venv-newest
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -19,7 +19,25 @@ from hubless import __version__
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PUBLIC = ("", ".movers", ".corrections", ".repair", ".plot", ".baselines", ".calibration")
-UNTYPED: set[str] = set()
+# Annotations that are Any because no type would be true: what scikit-learn or a folder decides, results that
+# are one array or two of the library of the arguments, and models of every kind.
+UNTYPED = {
+    "BetweenSpaces.get_feature_names_out: input_features",
+    "Hubness.__init__: occurrence",
+    "MahalanobisLearner.get_mahalanobis_matrix: return",
+    "MoveLabeledClassifierCV.__init__: cv",
+    "MovedNeighbors.kneighbors: return",
+    "Mover.get_feature_names_out: input_features",
+    "Regress.__init__: regressor",
+    "Repair.move: labels",
+    "Repair.move: vectors",
+    "Report.__init__: model",
+    "explain_model: model",
+    "load: return",
+    "nearest: return",
+    "predict_index: model",
+    "save: model",
+}
 
 
 def test_the_types_of_hubless_are_seen_by_type_checkers():
