@@ -70,8 +70,8 @@ Version {name} can be released. Nothing has been published. Type this; the uploa
   git push origin main v{name}
   python -m twine upload dist/hubless-{name}.tar.gz dist/hubless-{name}-py3-none-any.whl
 
-Then let README.md and docs/start.md say that hubless is on PyPI, and let recipe/recipe.yaml take its source from
-there."""
+Then let README.md and docs/start.md say that hubless is on PyPI, and let recipe/recipe.yaml take its
+source from there."""
 
 
 def main() -> int:
