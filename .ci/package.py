@@ -34,7 +34,7 @@ COMMANDS = {
     "plot": "python -c 'from hubless.plot import check_card; check_card(\"card.png\")'",
     "files": "hubless doctor empty.parquet",
     "faiss": "hubless doctor empty.faiss",
-    "lancedb": "hubless doctor lancedb:folder#table",
+    "lancedb": "hubless doctor lancedb:shard#table",
     "pgvector": "hubless doctor postgresql://localhost/database#table",
     "qdrant": "hubless doctor qdrant:shard#collection",
     "qdrant-edge": "hubless doctor qdrant-edge:shard",

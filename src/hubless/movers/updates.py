@@ -4,8 +4,9 @@ Sums of pairs are added and subtracted (`moments.PairSums`), and a mover is solv
 no data is needed.
 """
 
+from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +18,7 @@ from ..moments import Moments, PairSums
 from ..solve import RidgeProblem
 from .points import QuerySpace
 
+F = TypeVar("F", bound=Callable[..., Any])
 MOMENTS = {  # what a mover that keeps its moments learns besides (see `saving.state`); always in NumPy
     **{f"moments_.{name}": "d host" for name in ("origin", "z_sum")},
     "moments_.x_origin": "e host optional",
@@ -43,7 +45,7 @@ def check_moments(mover: Any) -> None:
         )
 
 
-class available_with_moments:
+class MethodWithMoments:
     """A method of a new mover, or of one that was fitted and kept its moments.
 
     scikit-learn's checks want a method that does not work to be missing. Its `available_if` does that too,
@@ -60,6 +62,11 @@ class available_with_moments:
         if hasattr(mover, "space_"):
             check_moments(mover)
         return MethodType(self.function, mover)
+
+
+def available_with_moments(method: F) -> F:
+    """Let a method be there for a new mover, or for one that kept its moments; its types stay."""
+    return cast(F, MethodWithMoments(method))
 
 
 def check_batch(mover: Any, method: str, X: Any) -> Any:
