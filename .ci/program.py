@@ -121,8 +121,8 @@ def repair(X: Floats, y: NDArray[np.int64], queries: Floats) -> None:
 def main() -> None:
     """Do all of it on 450 objects and 150 queries."""
     assert issubclass(ScaleWarning, UserWarning)
-    X, y = make_blobs(600, 200, centers=10, cluster_std=2.5, center_box=(-1, 1), random_state=0)
-    parts: list[Any] = train_test_split(X, y, random_state=0)  # scikit-learn has no types
+    blobs: Any = make_blobs(600, 200, centers=10, cluster_std=2.5, center_box=(-1, 1), random_state=0)
+    parts: list[Any] = train_test_split(*blobs, random_state=0)  # scikit-learn has no types
     X, queries, y, truth = parts
     classify(X, y, queries, truth)
     move(X, y, queries)
