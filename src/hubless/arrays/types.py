@@ -18,7 +18,7 @@ class HasShape(Protocol):
         """Rows and columns."""
 
 
-class Frame(Protocol):
+class DataFrameLike(Protocol):
     """A data frame on the host, such as those of pandas and Polars."""
 
     @property
@@ -30,7 +30,7 @@ class Frame(Protocol):
 
 
 HostArray = NDArray[Any]
-HostLike = HostArray | Sequence[Any] | Frame
+HostLike = HostArray | Sequence[Any] | DataFrameLike
 ArrayLike = HasShape | Sequence[Any]
 ArrayOrNone = ArrayLike | None
 Weights = ArrayOrNone  # one per row
