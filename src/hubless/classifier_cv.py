@@ -33,7 +33,7 @@ from .selection.columns import hint_to_scale
 from .selection.copies import copied_rows
 from .selection.explain import explain, explain_grid, table, without_column_words, without_comparison
 from .selection.folds import can_compare, feasible_neighbors, folds
-from .selection.grid import GRID, Grid, best_setting, check_grid, cv_results, score_fold
+from .selection.grid import GRID, Grid, best_setting, check_grid, cv_results, score_folds
 from .selection.race import MAX_NEIGHBORS, Race, n_targets_of
 from .selection.validation import Comparison, CrossValidation
 from .solve import Alpha, check_alphas
@@ -260,7 +260,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
 
     def _choose_ridge(self, given: Comparison, grid: Grid) -> None:
         labeled, options = given.labeled, (grid, self.weights, self.center, given.given_targets)
-        scores = np.stack([score_fold(labeled, train, test, *options) for train, test in given.parts])
+        scores = score_folds(labeled, given.parts, *options)
         (self.n_targets_, penalty, self.n_neighbors_), self.best_score_ = best_setting(scores, grid)
         self.grid_, self.cv_results_ = grid.as_dict(), cv_results(scores, grid)
         self.scores_ = convert(scores, labeled.X)

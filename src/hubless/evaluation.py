@@ -16,6 +16,7 @@ from .hubs_in_words import asked_words, hub_table
 from .neighbors import nearest
 from .neighbors.knn import exhaustive, vote, votes_of
 from .retrieval import MEASURES, Relevant, gains, in_the_way, rejected_among
+from .support.progress import step
 from .support.text import printable_lines
 
 HUBS = 10  # k of N_k
@@ -161,9 +162,7 @@ class Evaluation:
 
     def _after_in_words(self) -> str:
         lines = [f"{'measure':<14}{'items':<8}{'queries':>8}{'before':>9}{'after':>9}"]
-        for change in self.figures:
-            head = f"{change.measure:<14}{change.part:<8}{change.n:>8,}"
-            lines.append(f"{head}{'—':>9}{change.after:>9.3f}")
+        lines += [f"{c.measure:<14}{c.part:<8}{c.n:>8,}{'—':>9}{c.after:>9.3f}" for c in self.figures]
         correct = self.answers.correct.after
         lines.append(f"answered {int(correct.sum()):,} of {len(correct):,} ({self.answered})")
         lines += self._hub_lines(after=self.hubness.after)
@@ -275,9 +274,10 @@ def _searches(
     queries: BeforeAfter, stored: BeforeAfter, ks: BeforeAfter, metric: str
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Search before and after, or once where both are the same."""
-    first = _search(queries.before, stored.before, ks.before, metric)
-    is_same = all(state.before is state.after for state in (queries, stored)) and ks.before == ks.after
-    return [first, first if is_same else _search(queries.after, stored.after, ks.after, metric)]
+    with step(f"answering {len(queries.before):,} queries among {len(stored.before):,} items"):
+        first = _search(queries.before, stored.before, ks.before, metric)
+        is_same = all(state.before is state.after for state in (queries, stored)) and ks.before == ks.after
+        return [first, first if is_same else _search(queries.after, stored.after, ks.after, metric)]
 
 
 def _search(queries: np.ndarray, stored: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..arrays import Array, namespace, to_numpy
 from ..neighbors.knn import vote
+from ..support.progress import step
 from .evidence import Evidence, Stored, class_shares, evidence_of, smoothed_shares
 from .familiarity import Known, familiar_numbers, familiarity_of, learn_known
 from .learn_probability import METHODS, learn_probability
@@ -88,7 +89,8 @@ def queries_wanted(n_classes: int) -> tuple[int, int]:
 
 def calibrate(parts: Iterable[HeldOut]) -> Calibration:
     """Learn from held-out queries; from few, only how often the answers were counted."""
-    collected = [_collect(part) for part in parts]
+    with step("learning probabilities from held-out queries"):
+        collected = [_collect(part) for part in parts]
     if not collected:
         return Calibration()
     found, classes, priors, weighted = zip(*collected, strict=True)

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 
 from ..integrations import FORMS
 from ..support.imports import lazy_names
+from ..support.progress import reporting
 from ..support.system_errors import explain
 from ..support.version import __version__
-from .options import Parser, Verb, VerbOptions, plain_warnings, write_error, write_lines, write_traceback
+from .dry_run import run_dry
+from .lines import plain_warnings, write_error, write_traceback
+from .options import Parser, Verb, VerbOptions
 
 CODES = "exit codes: 0 success; 1 failure, and why; 2 usage error; 130 interrupted"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the module with the options, and words
@@ -60,11 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return 0 for success, 1 for a failure, 130 for Ctrl-C. A usage error exits with 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments:
-        write_lines(parser("").format_help().split("\n"), sys.stdout)
+        parser("").print_help()
         return 0
     verb = next((text for text in arguments if not text.startswith("-")), "")
     options = parser(verb).parse_args(arguments, VerbOptions())
-    with plain_warnings(arguments):
+    with reporting(None, lines=True), plain_warnings(arguments):
         return _run(options, arguments)
 
 
@@ -72,7 +75,7 @@ def _run(options: VerbOptions, arguments: Sequence[str]) -> int:
     """Run the verb that was parsed; return its exit code, with errors as words."""
     try:
         options.read_label_files()
-        return options.run(options) or 0
+        return run_dry(options) if getattr(options, "dry_run", False) else options.run(options) or 0
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stderr.close()
         return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..support.commands import typed
-from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, option, positive
+from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, files_of, option, positive
 
 LEFT_OUT = {  # facts of a model that count what it was not learned from
     "without a vector or a label": "items have no vector or no label, and were not learned from.",
@@ -38,6 +38,7 @@ def add_fit(verb: Verb) -> None:
     text = "from labels: the best of many movers (auto, the default), or the paper's (ridge)"
     option(verb, "--mover", text, choices=("auto", "ridge"), default="auto")
     verb.add_seed("the folds and samples")
+    verb.add_dry_run(files_of("out"))
     group = verb.add_argument_group(
         "more items than memory",
         "From labels, items are read block by block where they do not fit in memory,\n"
@@ -76,7 +77,6 @@ def _fit(options: VerbOptions) -> None:
         queries=options.open_queries(),
         in_parts=None if scratch is None else True,
         scratch=f"{options.out}.scratch" if scratch is None and options.labels is not None else scratch,
-        progress=None,
         **options.given(*names),
     )
     save(model, options.out)
@@ -161,6 +161,7 @@ def add_update(verb: Verb) -> None:
     option(verb, "--labels COLUMN-OR-FILE", LABELS, required=True)
     option(verb, "--remove", "forget these items instead")
     option(verb, "-o --out MODEL", "new folder to write", required=True)
+    verb.add_dry_run(files_of("out"))
 
 
 def _update(options: VerbOptions) -> None:
@@ -169,7 +170,7 @@ def _update(options: VerbOptions) -> None:
     from ..repair.update import update_model
 
     names = ("model", "labels", "remove")
-    _save_updated(options, update_model(source=options.open_source(), progress=None, **options.given(*names)))
+    _save_updated(options, update_model(source=options.open_source(), **options.given(*names)))
 
 
 def add_merge(verb: Verb) -> None:
@@ -182,6 +183,7 @@ def add_merge(verb: Verb) -> None:
     option(verb, "model", "folder that `hubless fit --mover ridge` wrote")
     option(verb, "others", "one or more other models of the same kind", nargs="+", metavar="model")
     option(verb, "-o --out MODEL", "new folder to write", required=True)
+    verb.add_dry_run(files_of("out"))
 
 
 def _merge(options: VerbOptions) -> None:

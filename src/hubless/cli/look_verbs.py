@@ -106,7 +106,6 @@ def _predict(options: VerbOptions) -> None:
         labels=options.labels,
         n_neighbors=options.k,
         **options.given("reject", "unknown"),
-        progress=None,
     )
     columns = {"query": found.ids, "class": found.classes.tolist()}
     for name, values in (

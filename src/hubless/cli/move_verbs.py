@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ..integrations import FORMS
 from ..support.text import encodable, terminal_json
-from .options import MODEL, Verb, VerbOptions, encoding_of, option
+from .lines import encoding_of
+from .options import MODEL, Verb, VerbOptions, files_of, option
 
 
 def add_move(verb: Verb) -> None:
@@ -47,6 +48,7 @@ def add_export(verb: Verb) -> None:
     option(verb, "model", MODEL)
     option(verb, "form", "the program that will use it", choices=FORMS)
     option(verb, "-o --out FOLDER", "new folder to write", type=Path, required=True)
+    verb.add_dry_run(files_of("out"))
 
 
 def _export(options: VerbOptions) -> None:

@@ -5,10 +5,7 @@ import json
 import os
 import re
 import sys
-import traceback
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
@@ -17,7 +14,9 @@ from typing import Any, NoReturn
 from ..stores.kinds import DATABASES, METRICS, SUFFIXES
 from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets, without_secrets_in
+from ..support.terminal import wants_colour
 from ..support.text import as_json, encodable, printable, terminal_json
+from .lines import encoding_of, painted_help, write_lines
 
 SOURCE = (
     f"where the vectors are: a file ({' '.join(SUFFIXES)}), a folder of such files (not of indexes), or a "
@@ -61,6 +60,13 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors show no secret of the command line."""
 
     given: Sequence[str] = ()
+    color = False  # Python 3.14 has colours of its own, and asks other variables
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        stream = sys.stderr if file is None else file
+        has_colour = message and wants_colour(stream)
+        text = encodable(message or "", encoding_of(stream))
+        super()._print_message(painted_help(text) if has_colour else text, stream)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse a command line, and remember it."""
@@ -133,6 +139,11 @@ class Verb(Parser):
         option(kind, "--labels COLUMN-OR-FILE", LABELS)
         option(kind, "--pairs FILE", "relevance judgements: query-id, corpus-id, score", type=Path)
 
+    def add_dry_run(self, writes: Callable[["VerbOptions"], list[str]]) -> None:
+        """Add --dry-run; `writes` says what would be written. `files_of` says it for options with paths."""
+        option(self, "--dry-run", "check all that can be checked before the first long step; write nothing")
+        self.set_defaults(writes=writes)
+
     def add_seed(self, what: str) -> None:
         """Add the seed of random numbers."""
         option(self, "--seed SEED", f"seed of {what} (default: 0)", type=int, default=0, dest="random_state")
@@ -142,6 +153,17 @@ def add_dask(verb: Any) -> None:
     """Add the option that lets a cluster do the work."""
     text = "use a running Dask cluster, e.g. tcp://host:8786; without an address, one is started here"
     option(verb, "--dask ADDRESS", text, nargs="?", const="")
+
+
+def files_of(*names: str) -> Callable[["VerbOptions"], list[str]]:
+    """Return what says which files and folders some options name, and whether there is something already."""
+
+    def files(options: VerbOptions) -> list[str]:
+        paths = [value for value in options.given(*names).values() if value is not None]
+        there = {path: os.path.lexists(os.path.expanduser(path)) for path in paths}
+        return [f"{path}{', which exists and would be replaced' * there[path]}" for path in paths]
+
+    return files
 
 
 class VerbOptions(argparse.Namespace):
@@ -222,38 +244,3 @@ class VerbOptions(argparse.Namespace):
     def remark(self, *lines: str) -> None:
         """Print a remark that is not part of the result; with --json, to stderr."""
         write_lines(lines, sys.stderr if self.json else sys.stdout)
-
-
-def write_lines(lines: Iterable[str], stream: Any) -> None:
-    """Print lines; what is untrusted in them adds no line, and does not steer a terminal."""
-    for line in lines:
-        print(encodable(printable(line), encoding_of(stream)), file=stream)
-
-
-def write_error(message: str, given: Sequence[str] = ()) -> None:
-    """Print what went wrong to stderr, on one line, without secrets, such as those of the words given."""
-    write_lines([f"hubless: {without_secrets_in(message, given)}"], sys.stderr)
-
-
-def write_traceback(error: BaseException, given: Sequence[str] = ()) -> None:
-    """Print where an error came from to stderr, without secrets, and without what steers a terminal."""
-    text = without_secrets_in("".join(traceback.format_exception(error)), given)
-    write_lines(text.rstrip("\n").split("\n"), sys.stderr)
-
-
-@contextmanager
-def plain_warnings(given: Sequence[str] = ()) -> Iterator[None]:
-    """Print warnings as errors are printed: one line each, which may quote untrusted text."""
-
-    def show(message: Warning | str, *where: Any, **more: Any) -> None:
-        write_error(f"warning: {message}", given)
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes")  # data may have many classes
-        warnings.showwarning = show
-        yield
-
-
-def encoding_of(stream: Any) -> str:
-    """Return the encoding of a text stream, in lower case."""
-    return str(getattr(stream, "encoding", None) or "utf-8").lower()

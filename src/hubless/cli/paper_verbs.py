@@ -4,7 +4,8 @@ from pathlib import Path
 
 from ..paper import names
 from ..support.commands import command
-from .options import Verb, VerbOptions, option, positive, write_error
+from .lines import write_error
+from .options import Verb, VerbOptions, files_of, option, positive
 
 
 def add_demo(verb: Verb) -> None:
@@ -12,6 +13,7 @@ def add_demo(verb: Verb) -> None:
     verb.explain(_demo, "hubless demo --splits 5 --json", more="The data are digits, wine, iris and blobs.")
     option(verb, "--splits N", "random 70 : 30 splits (default: 3)", type=positive, default=3)
     option(verb, "--report FILE", "also write a page about the hubs of the blobs", type=Path)
+    verb.add_dry_run(files_of("report"))
 
 
 def _demo(options: VerbOptions) -> None:
@@ -55,6 +57,7 @@ def add_reproduce(verb: Verb) -> None:
     option(verb, "--data-dir FOLDER", text, type=Path)
     option(verb, "--device DEVICE", 'where to compute: "cpu" (default) or "cuda"', default="cpu")
     option(verb, "--report FOLDER", "also write a page about the hubs of each data set there", type=Path)
+    verb.add_dry_run(files_of("out", "report"))
 
 
 def _reproduce(options: VerbOptions) -> int:
@@ -91,6 +94,7 @@ def add_tables(verb: Verb) -> None:
     )
     option(verb, "results", "folder of raw results of `hubless reproduce`", type=Path)
     option(verb, "--out FOLDER", "folder to write (default: tables)", type=Path, default=Path("tables"))
+    verb.add_dry_run(files_of("out"))
 
 
 def _tables(options: VerbOptions) -> None:

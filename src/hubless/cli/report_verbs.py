@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..report import LAYOUTS
-from .options import MODEL, TEXT, Verb, VerbOptions, option, positive
+from .options import MODEL, TEXT, Verb, VerbOptions, files_of, option, positive
 
 PAGE = Path("report.html")
 
@@ -38,6 +38,7 @@ def add_evaluate(verb: Verb) -> None:
     _add_comparison(verb)
     option(verb, "--report FILE", "also write the page of `hubless report`", type=Path)
     _add_drawing(verb)
+    verb.add_dry_run(files_of("report", "parquet", "card"))
     verb.set_defaults(random_state=0)
 
 
@@ -55,13 +56,13 @@ def _evaluate(options: VerbOptions) -> None:
         from ..repair.log_evaluation import evaluate_log
 
         stores = {"source": options.open_source(), "queries": options.open_queries()}
-        options.show(evaluate_log(options.model, **stores, k=options.k or 10, progress=None))
+        options.show(evaluate_log(options.model, **stores, k=options.k or 10))
         return
     from ..repair.evaluate import evaluate_index
 
     names = ("model", "labels", "pairs", "query_labels", "k")
     stores = {"source": options.open_source(), "queries": options.open_queries()}
-    options.show(evaluate_index(**stores, progress=None, **options.given(*names)))
+    options.show(evaluate_index(**stores, **options.given(*names)))
 
 
 def add_report(verb: Verb) -> None:
@@ -92,6 +93,13 @@ def add_report(verb: Verb) -> None:
     option(verb, "--embed COMMAND", text)
     option(verb, "--open", "show the page in the browser")
     _add_drawing(verb)
+    verb.add_dry_run(_page_files)
+
+
+def _page_files(options: VerbOptions) -> list[str]:
+    """Return the files that would be written."""
+    files = [] if options.serve is not None else files_of("out")(options) or [str(PAGE)]
+    return [*files, *files_of("parquet", "card")(options)]
 
 
 def _check_truth(options: VerbOptions) -> None:
@@ -191,7 +199,6 @@ def _page_options(options: VerbOptions) -> dict[str, Any]:
     return {
         "queries": options.open_queries(),
         "named": names,
-        "progress": None,
         **options.given("model", *truth, *shown, "random_state"),
     }
 

@@ -20,13 +20,14 @@ def add_apply(verb: Verb) -> None:
     verb.add_source()
     option(verb, "-o --out TARGET", "file, table or collection to create", required=True)
     add_dask(verb)
+    verb.add_dry_run(lambda options: [options.open_source().sibling(options.out).name])
 
 
 def _apply(options: VerbOptions) -> None:
     from ..repair.apply import apply_index
 
     store = options.open_source()
-    result = apply_index(options.model, store, options.out, dask=options.dask, progress=None)
+    result = apply_index(options.model, store, options.out, dask=options.dask)
     model = typed("--model", options.model) if store.can_reconcile else []
     lines = [
         f"{result['target']}: {result['rows']:,} rows, {result['written']:,} written and "
@@ -55,6 +56,11 @@ def add_promote(verb: Verb) -> None:
     )
     text = "with --model: longest time that writers may have to wait (default: 30)"
     option(verb, "--max-wait SECONDS", text, type=float, default=30.0)
+    verb.add_dry_run(_switched)
+
+
+def _switched(options: VerbOptions) -> list[str]:
+    return [f"{options.source}: what its name serves is switched, and both copies are kept"]
 
 
 def _promote(options: VerbOptions) -> None:
@@ -71,6 +77,7 @@ def add_rollback(verb: Verb) -> None:
     """Add the options of `hubless rollback`."""
     verb.explain(_rollback, "hubless rollback index.faiss")
     verb.add_source()
+    verb.add_dry_run(_switched)
 
 
 def _rollback(options: VerbOptions) -> None:
@@ -94,6 +101,7 @@ def add_recover(verb: Verb) -> None:
         more="`promote` and `rollback` do this first, too; no other verb does.",
     )
     verb.add_source()
+    verb.add_dry_run(_switched)
 
 
 def _recover(options: VerbOptions) -> None:

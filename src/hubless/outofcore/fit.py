@@ -14,6 +14,7 @@ from ..movers import Mover
 from ..stores.checks import check_outside
 from ..stores.opening import open_store
 from ..stores.store import Store
+from ..support.progress import reports_steps
 from .checkpoints import scratch_folder
 from .dask.dask_objects import objects_of_arrays
 from .learn import Plan, column_names, fit
@@ -25,6 +26,7 @@ from .sources import ArrayObjects, StoreObjects
 SomeMover = TypeVar("SomeMover", bound=Mover)
 
 
+@reports_steps
 def fit_large(
     mover: SomeMover,
     X: ArrayLike | str | os.PathLike[str] | Store,
@@ -67,7 +69,7 @@ def fit_large(
         Skip parts that cannot be read or learned from, and list them in `skipped_`; otherwise they are
         refused by name.
     progress : bool or None, default=False
-        Whether progress bars are shown; None shows them on a terminal.
+        Whether to report long steps; None reports them on a terminal.
 
     Returns
     -------
@@ -87,7 +89,7 @@ def fit_large(
     """
     check_mover(mover)
     plan = Plan(check_max_pairs(max_pairs), check_seed(random_state), scratch_folder(scratch))
-    objects = _objects(X, y, budget(memory), plan.checkpoints, {"skip_bad": skip_bad, "progress": progress})
+    objects = _objects(X, y, budget(memory), plan.checkpoints, {"skip_bad": skip_bad})
     fit(mover, objects, plan, column_names(X))
     return mover
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .block import Block, Look
 from .memory import check_means
 
@@ -24,7 +24,6 @@ class Objects(ABC):
     name: str  # as a user would say it
     look: Look
     room: int  # bytes of objects that one process may hold beside a block
-    progress: bool | None = False  # whether bars are shown; None shows them on a terminal
 
     @abstractmethod
     def map(
@@ -37,7 +36,7 @@ class Objects(ABC):
         function, join : functions that other processes can import
         shared : data, or results of `map` and `call`
         wanted : the numbers of the blocks that are needed, ascending, at least one; by default all
-        title : of the progress bar
+        title : what is done, as the name of a step
 
         Returns
         -------
@@ -82,13 +81,13 @@ class LocalObjects(Objects):
     ) -> Any:
         results: list[Any] = []
         n_read, n_blocks = 0, self.n_blocks if wanted is None else len(wanted)
-        with progress_bar(self.progress, n_blocks, unit=" blocks", desc=f"{title:6}") as bar:
+        with step(title, n_blocks, "blocks") as reading:
             for number, block in self.blocks(None if wanted is None else {*wanted}):
                 results.append(function(block, number, *shared))
                 together = 2 if getattr(results[-1], "is_large", False) else TOGETHER
                 results = [join(results)] if len(results) == together else results
                 n_read += 1
-                bar.update()
+                reading.update()
         if wanted is not None and n_read < len(wanted):
             raise changed(self.name)
         return join(results) if results else None

@@ -100,7 +100,7 @@ class OnePass:
         seen, objects = self.pairs.seen, self.pairs.objects
         if self.wants_means and self.sums is None:
             self.sums = objects.map(
-                class_sums, ClassSums.join, self.pairs.work, wanted=seen.filled, title="means"
+                class_sums, ClassSums.join, self.pairs.work, wanted=seen.filled, title="adding up classes"
             )
         return None if self.sums is None else self.sums.means(seen.sizes)
 
@@ -108,7 +108,9 @@ class OnePass:
         pairs, sources = self.pairs, self.sources
         held = HeldTargets(len(numbers), pairs.k, sources.X.shape[1], sources.X.dtype)
         shared = (pairs.work, held, checkpoint)
-        pairs.objects.map(self._search, list, *shared, wanted=pairs.seen.filled, title="search")
+        pairs.objects.map(
+            self._search, list, *shared, wanted=pairs.seen.filled, title="searching for targets"
+        )
         centring = Centring(origin)
         if pairs.within_classes:
             means = self.class_means()

@@ -22,9 +22,7 @@ Prepare: TypeAlias = Callable[[np.ndarray], np.ndarray]
 class ArrayObjects(LocalObjects):
     """A matrix of numbers and labels beside it, mapped from files or not."""
 
-    def __init__(
-        self, X: Any, y: Any, memory: int, *, skip_bad: bool = False, progress: bool | None = False
-    ) -> None:
+    def __init__(self, X: Any, y: Any, memory: int, *, skip_bad: bool = False) -> None:
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or not X.shape[1]:
             got = f"{type(X).__name__} of {getattr(X, 'dtype', '?')}, shape {getattr(X, 'shape', '?')}"
             raise ValueError(
@@ -36,7 +34,7 @@ class ArrayObjects(LocalObjects):
             got = "no labels" if y is None else f"{len(y):,} labels"
             raise ValueError(f"y must have one label per row of X; got {got} for {len(X):,} rows.")
         y = y.to_numpy() if hasattr(y, "to_numpy") else y  # a series counts rows by its index
-        self.X, self.y, self.name, self.progress, self.memory = X, y, "X", progress, memory
+        self.X, self.y, self.name, self.memory = X, y, "X", memory
         self.dtype = float_type(X.dtype)
         label = y.itemsize if isinstance(y, np.ndarray) else 0
         self.size, self.room = rows_and_room(memory, X.shape[1], self.dtype.itemsize, label)
@@ -68,7 +66,6 @@ class StoreObjects(LocalObjects):
         prepare: Prepare | None = None,
         *,
         skip_bad: bool = False,
-        progress: bool | None = False,
     ) -> None:
         """`prepare` brings vectors into the space that they are compared in; NaN where there is none."""
         self.store, self.label, self.name, self.prepare = store, label, store.name, prepare
@@ -77,7 +74,7 @@ class StoreObjects(LocalObjects):
         self.counts = [0] * len(self.pieces)  # blocks of each, once it was read
         check_label(store, facts, label)
         self.size, self.room = rows_and_room(memory, facts.dimension, facts.itemsize)
-        self.n_blocks, self.progress = max(len(self.pieces), -(-facts.count // self.size)), progress
+        self.n_blocks = max(len(self.pieces), -(-facts.count // self.size))
         self.itemsize = facts.itemsize
         self.look = Look(facts.dimension, as_texts=True, may_miss=True, skip_bad=skip_bad)
 

@@ -98,7 +98,10 @@ def survey(objects: Objects, kept: KeptRows | None = None) -> Survey:
     `kept` keeps rows of what this process reads, block after block.
     """
     state, look = objects.state(), look_at if kept is None else partial(look_and_keep, kept)
-    seen: Survey = objects.take(objects.map(look, join_surveys, objects.look, title="look")) or Survey()
+    seen: Survey = (
+        objects.take(objects.map(look, join_surveys, objects.look, title="looking through the objects"))
+        or Survey()
+    )
     seen.state, seen.kept = state, kept
     skipped = {part.part: part for part in reversed([*seen.skipped, *mixed_kinds(seen)])}
     seen.skipped = [*skipped.values()][::-1]
@@ -118,7 +121,9 @@ def _skip_whole_parts(objects: Objects, seen: Survey, skipped: set[str]) -> None
         seen.kept.clear()
         look = partial(look_and_keep, seen.kept)
     if seen.filled:
-        result = objects.map(look, join_surveys, objects.look, wanted=seen.filled, title="look")
+        result = objects.map(
+            look, join_surveys, objects.look, wanted=seen.filled, title="looking through the objects"
+        )
         again = objects.take(result)
     seen.counts, seen.total, seen.dtype = again.counts, again.total, again.dtype
 

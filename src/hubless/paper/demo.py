@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from ..classifier_cv import MoveLabeledClassifierCV
 from ..report.compare import compare as compare_with_plain
 from ..report.report import Report
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .experiment import MEASURES, Split, split_at_random
 from .results import mean_over_splits
 
@@ -53,13 +53,15 @@ Next:
 def compare(n_splits: int = 3) -> list[dict[str, Any]]:
     """Return one row per dataset and method: mean and standard error over the splits."""
     rows = []
-    with progress_bar(None, len(DATASETS) * len(SHOWN) * n_splits, desc="comparing") as bar:
+    with step(
+        "comparing on digits, wine, iris and blobs", len(DATASETS) * len(SHOWN) * n_splits, "fits"
+    ) as comparing:
         for name, method in product(DATASETS, SHOWN):
             splits = [_split(name, seed) for seed in range(n_splits)]
             cells = []
             for seed, split in enumerate(splits):
                 cells.append(MEASURES[method](split, seed))
-                bar.update()
+                comparing.update()
             rows.append(_row(name, method, splits[0].X.shape, cells))
     return rows
 

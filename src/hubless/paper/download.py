@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from ..support.progress import progress_bar
+from ..support.progress import step
 from ..support.writing import new_file
 
 Folder = str | os.PathLike[str] | None
@@ -134,9 +134,9 @@ def _transfer(url: str, content: IO[bytes]) -> None:
     # the addresses are those of files.txt, and what comes is compared with the SHA-256 there
     with urlopen(request, timeout=TIMEOUT) as response:  # nosec B310
         size = int(response.headers.get("Content-Length") or 0) or None
-        with progress_bar(None, size, desc=url.rsplit("/", 1)[-1], unit="B", unit_scale=True) as bar:
+        with step(f"downloading {url.rsplit('/', 1)[-1]}", size, "B") as downloading:
             while chunk := response.read(CHUNK):
-                bar.update(content.write(chunk))
+                downloading.update(content.write(chunk))
     if size is not None and content.tell() < size:
         raise EOFError(f"the connection ended after {content.tell()} of {size} bytes")
     content.seek(0)

@@ -11,7 +11,7 @@ from ..evaluation import BeforeAfter, evaluate_classes
 from ..report.choice import with_surface
 from ..report.details import Captions
 from ..report.page import check_page
-from ..report.report import ModelDescription, Report, make_report, step
+from ..report.report import ModelDescription, Report, instruction, make_report
 from ..selection.folds import tried_row
 from .datasets import RECIPES
 from .experiment import METHODS, fitted
@@ -104,7 +104,7 @@ def _apply(dataset: str) -> dict[str, Any]:
     command = f"hubless reproduce --datasets {dataset} --splits 1 --report pages"
     return {
         "words": "To do the same with your data:",
-        "steps": [step("In Python", CODE), step("Make this page again", command, "sh")],
+        "steps": [instruction("In Python", CODE), instruction("Make this page again", command, "sh")],
     }
 
 

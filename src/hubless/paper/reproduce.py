@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..arrays.devices import place
 from ..support.outputs import check_output
-from ..support.progress import progress_bar
+from ..support.progress import step
 from . import datasets, names, raw
 from .experiment import MEASURES, METHODS, Measure, Split, fitted, run_seconds, split_at_random
 from .published import TABLES
@@ -66,12 +66,12 @@ def reproduce(
     for cell in cells[:1]:
         check_output(options.out / cell.name())
     if "cells" in passes:
-        _work(run_cell, [cell for cell in cells if not is_done(cell, options)], options, jobs, "cells")
+        _work(run_cell, [cell for cell in cells if not is_done(cell, options)], options, jobs, "running")
     if "times" in passes:
         trained = METHODS.keys() - names.UNTRAINED  # the others have their times in their cells, or none
         timed = [cell for cell in cells if cell.method in trained and is_done(cell, options)]
         waiting = [cell for cell in timed if not is_done(cell, options, of_time=True)]
-        _work(time_cell, waiting, options, 1, "times")
+        _work(time_cell, waiting, options, 1, "timing")
 
 
 def _check_device(device: str) -> None:
@@ -111,13 +111,11 @@ def outcomes(cells: list[Cell], options: Options) -> list[dict[str, Any]]:
 
 
 def _work(task: Any, cells: list[Cell], options: Options, jobs: int, name: str) -> None:
-    """Run the task on each cell, in this process or in `jobs` others; the bar counts expected cost."""
-    total = sum(map(_cost, cells))
-    shape = "{l_bar}{bar}| {elapsed} so far, about {remaining} left{postfix}"
-    with progress_bar(None if cells else False, total, leave=True, desc=name, bar_format=shape) as bar:
+    """Run the task on each cell, in this process or in `jobs` others; the step counts expected cost."""
+    with step(f"{name} {len(cells)} cells", sum(map(_cost, cells))) as working:
         for cell in _finished(task, cells, options, jobs):
-            bar.set_postfix_str(f" {cell.dataset} {cell.method} {cell.split}")
-            bar.update(_cost(cell))
+            working.note = f"{cell.dataset} {cell.method} {cell.split}"
+            working.update(_cost(cell))
 
 
 def _finished(task: Any, cells: list[Cell], options: Options, jobs: int) -> Iterator[Cell]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..support.outputs import check_output
+from ..support.progress import step
 from .claims import verdicts
 from .published import DIMENSION
 from .raw import write_files
@@ -179,7 +180,8 @@ def write(folder: str | Path, out: str | Path) -> list[Path]:
     """
     check_output(Path(out) / "results.md")
     results = read(folder)
-    drawn = draw(rows(results), gains(results))
+    with step("drawing the figures"):
+        drawn = draw(rows(results), gains(results))
     files = {name: text.encode() for name, text in texts(results, drawn).items()}
     files |= {f"table{number}.svg": picture for number, picture in drawn.items()}
     return write_files(Path(out), files)

@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any
 
 from ..outofcore.dask.engine import cluster
+from ..stores.checks import check_unchanged
 from ..stores.files.file_store import FileStore
 from ..stores.reconcile import Reconcile
 from ..stores.store import Batch, Facts, Mark, Store, StoreError
+from ..support.progress import end_dry_run, is_dry_run, reports_steps, step
 from ..support.version import __version__
-from .before_reading import check_dimension, check_named, check_original
+from .before_reading import check_dimension, check_named, check_original, last_part
 from .build_copy import fill, unmoved_notes, write_on_dask, write_rows
 from .index_items import Model, Source, as_repair, as_store, read_items
 from .late_rows import check_lengths, reconcile_by, reconcile_with
@@ -22,6 +24,7 @@ from .recall import compare_recall
 from .repair import Repair
 
 
+@reports_steps
 def apply_index(
     model: Model, source: Source, target: str, *, dask: str | None = None, progress: bool | None = False
 ) -> dict[str, Any]:
@@ -74,13 +77,15 @@ def apply_index(
     width = None if repair.width == facts.dimension else repair.width
     mark = Mark(repair.hash, blue.name, "", done=False, width=width)
     green.check_target(blue, mark)
+    end_dry_run(f"building {green.name}")
     with nullcontext() if dask is None else cluster(dask), green.lock():
-        notes = check_movable(repair, blue, facts)
+        with step(f"checking {facts.count:,} rows of {last_part(blue.name)}"):
+            notes = check_movable(repair, blue, facts)
         _check_same_rows(repair, blue)
         _check_nothing_is_lost(blue, green)
         green.begin(blue, mark)
         write: Any = write_rows if dask is None else write_on_dask
-        write = partial(write, repair, blue, green, facts.count, progress)
+        write = partial(write, repair, blue, green, facts.count)
         state, counts = fill(blue, green, state, write, notes)
         notes += unmoved_notes(repair, counts["unmoved"] or {})
         mark = replace(mark, state=state, done=True)
@@ -88,8 +93,10 @@ def apply_index(
             late = reconcile_with(repair, blue, facts.metric or repair.stored_metric)
             state, n_late = green.catch_up(blue, mark, late)
             mark, counts["written"] = replace(mark, state=state), counts["written"] + n_late
-        green.finish(blue, mark)
-        notes += compare_recall(blue, green) if counts["written"] or counts["removed"] else []
+        with step(f"completing {last_part(green.name)}, with its search index"):
+            green.finish(blue, mark)
+        with step("comparing what the two indexes find"):
+            notes += compare_recall(blue, green) if counts["written"] or counts["removed"] else []
     return {
         "target": green.name,
         "rows": green.facts().count,
@@ -143,7 +150,7 @@ def promote_index(
     True
     """
     blue = as_store(source)
-    blue.recover()
+    _recover(blue)
     blue.facts()  # refuses a source whose vector column is not named, which the way back needs
     green = blue.sibling(target)
     mark, served_mark = green.mark() if green.exists() else None, blue.mark()
@@ -161,7 +168,10 @@ def promote_index(
     if served_mark is not None and not (_is_interrupted(served_mark) and served_mark.model == mark.model):
         raise StoreError(f"{blue.name} is moved already; roll back first.")
     late = () if model is None else reconcile_by(as_repair(model), blue, mark, max_rows, max_wait)
-    kept = blue.promote(green, *late)
+    if is_dry_run() and served_mark is None and not late:
+        check_unchanged(blue, green)  # as the switch itself does
+    with step(f"switching {blue.name} to {last_part(green.name)}"):
+        kept = blue.promote(green, *late)
     return {"serving": blue.name, "moved_by": mark.model, "original": kept, "note": blue.switch_note}
 
 
@@ -189,14 +199,18 @@ def rollback_index(source: Source) -> dict[str, Any]:
     True
     """
     store = as_store(source)
-    store.recover()
+    _recover(store)
     mark = store.mark()
     if mark is None:
         raise StoreError(f"{store.name} serves its original vectors: there is nothing to roll back.")
     if mark.original is None:
         raise StoreError(f"{store.name} is a copy that was not promoted: there is nothing to roll back.")
-    added = _count_missing(store, store.sibling(mark.original))
-    kept = store.rollback()
+    original = store.sibling(mark.original)
+    if is_dry_run():
+        original.facts()  # refuses one that is gone, as the switch itself does
+    with step(f"switching {store.name} back to {last_part(original.name)}"):
+        added = _count_missing(store, original)
+        kept = store.rollback()
     return {"serving": store.name, "moved_kept_as": kept, "added_since": added, "note": store.switch_note}
 
 
@@ -219,7 +233,7 @@ def recover_index(source: Source) -> dict[str, Any]:
     False
     """
     store = as_store(source)
-    recovered = store.recover()
+    recovered = _recover(store)
     store.refresh()
     return {"recovered": recovered, **index_status(store)}
 
@@ -254,6 +268,13 @@ def index_status(source: Source) -> dict[str, Any]:
         status += ", changed since" if mark.changed else ""
     result |= {"status": status, "model": mark.model, "source": mark.source}
     return {**result, "original": mark.original, "original_is_there": is_there}
+
+
+def _recover(store: Store) -> bool:
+    """Complete or undo an interrupted switch; say whether there was one. A dry run ends before it does."""
+    if is_dry_run() and store.is_interrupted():
+        end_dry_run(f"completing or undoing the interrupted switch of {store.name}")
+    return False if is_dry_run() else store.recover()
 
 
 def _is_interrupted(mark: Mark) -> bool:

@@ -7,7 +7,8 @@ import numpy as np
 from ..outofcore.dask.dask_files import write_moved
 from ..stores.files.file_store import FileStore
 from ..stores.store import Store, StoreError
-from ..support.progress import progress_bar
+from ..support.progress import step
+from .before_reading import last_part
 from .repair import UNMOVED, Repair
 
 PASSES = 5  # over blue, while others write to it
@@ -52,13 +53,11 @@ def unmoved_notes(model: Repair, unmoved: dict[str, int]) -> list[str]:
     ]
 
 
-def write_rows(
-    model: Repair, blue: Store, green: Store, count: int, progress: bool | None
-) -> tuple[int, np.ndarray]:
+def write_rows(model: Repair, blue: Store, green: Store, count: int) -> tuple[int, np.ndarray]:
     """Return the number of rows that were written, and of those that are not moved, by reason."""
     written, unmoved = 0, np.zeros(len(UNMOVED), dtype=np.int64)
     green.begin_pass()
-    with progress_bar(progress, count, unit=" rows") as bar:
+    with step(f"moving {count:,} rows into {last_part(green.name)}", count, "rows") as moving:
         for batch in blue.batches(model.columns):
             moved = model.move_batch(batch)
             outdated = green.outdated(batch, moved)
@@ -66,18 +65,16 @@ def write_rows(
                 green.write(batch.take(outdated), moved[outdated])
             written += int(outdated.sum())
             unmoved += model.count_unmoved(batch)
-            bar.update(len(batch.ids))
+            moving.update(len(batch.ids))
     return written, unmoved
 
 
-def write_on_dask(
-    model: Repair, blue: Store, green: FileStore, count: int, progress: bool | None
-) -> tuple[int, np.ndarray | None]:
+def write_on_dask(model: Repair, blue: Store, green: FileStore, count: int) -> tuple[int, np.ndarray | None]:
     """Let the workers of a cluster do what `write_rows` does."""
     if green.is_done():
         return 0, None
-    with progress_bar(progress, unit=" parts", desc="move") as bar:
-        return write_moved(model, blue, green, bar)
+    with step(f"moving {count:,} rows into {last_part(green.name)}", unit="parts") as moving:
+        return write_moved(model, blue, green, moving)
 
 
 def _remove(blue: Store, green: Store) -> int:

@@ -13,6 +13,7 @@ from ..hubs_in_words import asked_words, hub_table
 from ..neighbors.knn import exhaustive
 from ..neighbors.ranking import drop_self
 from ..stores.store import Batch, Facts, Store, StoreError
+from ..support.progress import reports_steps, step
 from ..support.text import printable_lines
 from .advice import PLANTED, advise
 from .before_reading import check_asked, check_filled, check_fits, last_part, opened_queries, text_column
@@ -76,6 +77,7 @@ class Diagnosis:
         return [*lines, *hub_lines(shown), *([f"  and {rest:,} more; --json lists them all"] if rest else [])]
 
 
+@reports_steps
 def diagnose(
     source: Source,
     *,
@@ -83,6 +85,7 @@ def diagnose(
     text: str | None = None,
     k: int = 10,
     random_state: int = 0,
+    progress: bool | None = False,
 ) -> Diagnosis:
     """Diagnose an index: its metric, its vectors, its hubs, and whether moving is safe.
 
@@ -98,6 +101,8 @@ def diagnose(
         Neighbours that are counted.
     random_state : int
         Seed of samples, where there are many items.
+    progress : bool or None
+        Whether to report long steps; None reports them on a terminal.
 
     Examples
     --------
@@ -118,7 +123,7 @@ def diagnose(
         _check_one_space(store, facts, check_asked(queries).width)
     check_fits(store, facts)
     log = None if queries is None else _read_log(queries, text)
-    ids, X, *_ = read_rows(store)
+    ids, X, *_ = read_rows(store, count=facts.count)
     nulls = np.isnan(X).all(axis=1)
     finite = np.isfinite(X).all(axis=1)
     norms = np.linalg.norm(X[finite].astype(np.float64), axis=1)
@@ -197,7 +202,8 @@ def _look(
             rows = np.sort(np.random.default_rng(random_state).choice(len(X), SAMPLE, replace=False))
             measured = f"among a random sample of {SAMPLE:,} of {len(X):,} items"
             ids, X = ids[rows], X[rows]
-        neighbors = exhaustive(X, X, k + 1, metric)
+        with step(f"searching for the neighbours of {len(X):,} items"):
+            neighbors = exhaustive(X, X, k + 1, metric)
         neighbors = drop_self(np, neighbors, neighbors, np.arange(len(X)))
         asked = "each of these items, without itself"
         judged = find_hubs(neighbors, len(X), are_queries=True)
@@ -207,9 +213,11 @@ def _look(
         different = distinct(log.vectors)
         repeated = len(log.vectors) - len(different)
         log = log if not repeated else log.take(np.isin(np.arange(len(log.vectors)), different))
-        neighbors = exhaustive(log.vectors, X, k, metric)
+        with step(f"answering {len(different):,} queries among {len(X):,} items"):
+            neighbors = exhaustive(log.vectors, X, k, metric)
         asked = asked_words(len(different), whose, repeated=repeated, missing=missing)
-        judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
+        with step("judging which hubs look planted"):
+            judged = judge_hubs(X, log.vectors, neighbors, metric, random_state=random_state)
         asked += ", too few to tell natural hubs from planted ones" if judged.suspicious is None else ""
     hubs = name_hubs(judged, ids, neighbors, log)
     hubness = measure_hubness(neighbors, len(X), are_queries=log is None)

@@ -11,6 +11,7 @@ import numpy as np
 from ..evaluation import BeforeAfter, Evaluation, evaluate_classes, evaluate_relevance
 from ..selection.folds import folds, query_folds
 from ..stores.store import Store, StoreError
+from ..support.progress import reports_steps
 from .before_reading import (
     check_dimension,
     check_items,
@@ -37,6 +38,7 @@ from .repair import Repair
 from .truth import KnownQueries, Truth, read_truth
 
 
+@reports_steps
 def evaluate_index(
     model: Model,
     source: Source,
@@ -83,7 +85,7 @@ def evaluate_index(
     90
     """
     truth = Truth(labels, pairs, query_labels, k)
-    return answer_index(model, as_store(source), as_store(queries), truth, progress=progress).evaluation
+    return answer_index(model, as_store(source), as_store(queries), truth).evaluation
 
 
 class AnsweredQueries(NamedTuple):
@@ -104,14 +106,13 @@ def answer_index(
     truth: Truth,
     *,
     columns: Sequence[str] = (),
-    progress: bool | None = False,
 ) -> AnsweredQueries:
     """Evaluate a model on the items of a store; `columns` of the items are read too."""
     repair = as_repair(model)
     wanted = [*dict.fromkeys([*truth.columns, *columns, *repair.columns])]
     check_model(repair, store, wanted)
     known = read_truth(truth, queries, partial(check_queries_of, repair, name=store.name))
-    return answer_queries(repair, items_for(repair, store, wanted, progress=progress), truth, known)
+    return answer_queries(repair, items_for(repair, store, wanted), truth, known)
 
 
 def answer_queries(model: Repair, items: IndexItems, truth: Truth, known: KnownQueries) -> AnsweredQueries:
@@ -237,7 +238,6 @@ def try_index(
     *,
     columns: Sequence[str] = (),
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> AnsweredQueries:
     """Learn a model for an index, and measure it on queries that it has not learned from.
 
@@ -250,16 +250,16 @@ def try_index(
     facts = check_items(store, wanted)
     if queries is None:
         check_enough(facts.count)
-        items = read_items(store, wanted, progress=progress, may_harm=True)
+        items = read_items(store, wanted, may_harm=True)
         return try_labels(items, str(truth.labels), k=truth.k, random_state=random_state)
     check_width = partial(check_queries, dimension=facts.dimension, name=store.name)
     known = read_truth(truth, queries, check_width)
-    items = read_items(store, wanted, progress=progress, may_harm=True)
+    items = read_items(store, wanted, may_harm=True)
     if truth.labels is not None:
         model = learn_from_labels(items, truth.labels, random_state=random_state)
         return answer_queries(model, items, truth, known)
     judgements = match_judgements(queries, str(truth.pairs), items, judged=known.judged)
-    return try_pairs(items, judgements, k=truth.k or 10, random_state=random_state, progress=progress)
+    return try_pairs(items, judgements, k=truth.k or 10, random_state=random_state)
 
 
 def check_enough(n: int) -> None:
@@ -303,7 +303,6 @@ def try_pairs(
     *,
     k: int = 10,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> AnsweredQueries:
     """Hold out a quarter of the judged queries, and learn from the others; a note says so."""
     n = len(judgements.queries)
@@ -311,7 +310,7 @@ def try_pairs(
         raise StoreError(f"{n} judged queries are too few to hold some out: give {MIN_JUDGED} or more.")
     learned, held = query_folds(n, PARTS, np.random.default_rng(random_state))[0]
     others, queries = judgements.take(learned), judgements.take(np.sort(held))
-    model = learn_from_pairs(items, others, random_state=random_state, progress=progress)
+    model = learn_from_pairs(items, others, random_state=random_state)
     evaluation = evaluate_pairs(model, items, queries, k)
     evaluation.notes.append(
         f"{len(held):,} of {n:,} judged queries were held out; the others were learned from."

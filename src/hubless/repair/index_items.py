@@ -15,7 +15,7 @@ from ..neighbors.knn import unit
 from ..saving import load
 from ..stores.opening import open_store
 from ..stores.store import Batch, Facts, Store, StoreError
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .before_reading import (
     check_dimension,
     check_filled,
@@ -23,6 +23,7 @@ from .before_reading import (
     check_items,
     check_queries,
     check_queries_of,
+    last_part,
     opened_queries,
     other_metric,
 )
@@ -107,16 +108,14 @@ def fingerprint_of(n: int, sample: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def read_items(
-    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, may_harm: bool = False
-) -> IndexItems:
+def read_items(store: Store, columns: Sequence[str] = (), *, may_harm: bool = False) -> IndexItems:
     """Read all items of a store; StoreError where it was moved, or where moving would harm.
 
     With `may_harm`, inner product of any vectors is allowed: they are moved as under L2, to show the harm.
     """
     facts = check_items(store, columns)
     check_fits(store, facts)
-    ids, X, values, _ = read_rows(store, columns, progress=progress, count=facts.count)
+    ids, X, values, _ = read_rows(store, columns, count=facts.count)
     has_vector = ~np.isnan(X).any(axis=1)
     if not np.isfinite(X[has_vector]).all():
         raise StoreError(f"{store.name} has vectors with infinite numbers. Repair or remove these rows.")
@@ -128,37 +127,37 @@ def read_items(
     return whole if has_vector.all() else replace(whole.take(has_vector), missing=int((~has_vector).sum()))
 
 
-def read_items_to_correct(
-    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False
-) -> IndexItems:
+def read_items_to_correct(store: Store, columns: Sequence[str] = ()) -> IndexItems:
     """Read the items of an index; inner products of vectors of any length can be corrected, too."""
-    items = read_items(store, columns, progress=progress, may_harm=True)
+    items = read_items(store, columns, may_harm=True)
     return replace(items, metric="ip") if items.search_metric == "ip" else items
 
 
-def items_for(
-    model: Repair, store: Store, columns: Sequence[str] = (), *, progress: bool | None = False
-) -> IndexItems:
+def items_for(model: Repair, store: Store, columns: Sequence[str] = ()) -> IndexItems:
     """Read all items of a store for a model; one for inner products takes vectors of any length."""
     read = read_items_to_correct if model.metric == "ip" else read_items
-    return read(store, columns, progress=progress)
+    return read(store, columns)
 
 
-def read_rows(
-    store: Store, columns: Sequence[str] = (), *, progress: bool | None = False, count: int | None = None
-) -> Batch:
-    """Read all rows of a store as one batch; StoreError where there are none. `count` is for the progress."""
-    batches = []
-    with progress_bar(progress, count, unit=" rows", desc="read") as bar:
-        for batch in store.batches(columns):
-            batches.append(batch._replace(rows=None))  # which may be large
-            bar.update(len(batch.ids))
+def read_rows(store: Store, columns: Sequence[str] = (), *, count: int | None = None) -> Batch:
+    """Read all rows of a store as one batch; StoreError where there are none. `count` is their number."""
+    batches = all_batches(store, columns, count)
     check_filled(store, len(batches))
     return Batch(
         np.concatenate([batch.ids for batch in batches]),
         np.concatenate([batch.vectors for batch in batches]),
         {name: [value for batch in batches for value in batch.columns[name]] for name in columns},
     )
+
+
+def all_batches(store: Store, columns: Sequence[str] = (), count: int | None = None) -> list[Batch]:
+    """Read the ids, vectors and columns of all rows of a store, batch by batch."""
+    batches, how_many = [], "" if count is None else f"{count:,} rows of "
+    with step(f"reading {how_many}{last_part(store.name)}", count, "rows") as reading:
+        for batch in store.batches(columns):
+            batches.append(batch._replace(rows=None))  # which may be large
+            reading.update(len(batch.ids))
+    return batches
 
 
 def has_label(labels: Sequence[Any]) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from ..stores.files.file_rows import read_table
 from ..stores.store import Batch, Store, StoreError
 from ..support.text import short
-from .index_items import IndexItems
+from .index_items import IndexItems, all_batches
 
 NAMES = {  # of the columns of ids
     "query": ("query-id", "query_id", "query", "qid"),
@@ -116,7 +116,7 @@ def match_judgements(
     judged = read_judgements(path) if judged is None else judged
     known = {str(value): value for value in items.ids.tolist()}
     vectors, relevant, ids = [], [], []
-    for batch in queries.batches() if batches is None else batches:
+    for batch in all_batches(queries) if batches is None else batches:
         for query, vector in zip(batch.ids.tolist(), batch.vectors, strict=True):
             scores = {known[i]: score for i, score in judged.get(str(query), {}).items() if i in known}
             if scores and np.isfinite(vector).all():

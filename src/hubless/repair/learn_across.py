@@ -26,6 +26,7 @@ from ..selection.from_log import LogFold, fold_numbers
 from ..selection.grid import GRID
 from ..selection.pair_map import JudgedQueries
 from ..solve import Penalty, RidgeProblem
+from ..support.progress import step
 from .index_items import IndexItems, are_unit
 from .judgements import Judgements
 from .learn_from_log import Folds, correction_metric, with_correction, without
@@ -40,7 +41,6 @@ def learn_across_spaces(
     *,
     column: bool = False,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> Repair:
     """Learn the map from items of d columns to queries of e that answers held-out queries best.
 
@@ -55,17 +55,18 @@ def learn_across_spaces(
         correction_metric(items, log, column)  # refuses a column before anything is learned
     started, is_unit = perf_counter(), items.metric == "cosine"
     judged = JudgedQueries(unit(queries) if is_unit else queries, judgements.rows(items.places))
-    scores = score_penalties(items.vectors, judged, is_unit, random_state=random_state, progress=progress)
+    scores = score_penalties(items.vectors, judged, is_unit, random_state=random_state)
     chosen, pairs = GRID[scores.best], JudgedPairs.of(judged.relevant)
     mover = MoveLabeled(chosen, keep_moments=True)
-    mover.fit_pairs(judged.queries[pairs.query], items.vectors[pairs.item])
+    with step(f"learning the map from {len(pairs.item):,} pairs"):
+        mover.fit_pairs(judged.queries[pairs.query], items.vectors[pairs.item])
     facts = _facts(items, judgements, pairs, mover, scores)
     facts["learned"]["seconds"] = perf_counter() - started
     model = Repair(mover, items.metric, None, None, facts)
     if log is None:
         return model
     folds = Folds(len(judged.queries), partial(_folds, items.vectors, judged, chosen, is_unit, random_state))
-    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+    options: dict[str, Any] = {"column": column, "random_state": random_state}
     return with_correction(model, items, log, folds=folds, part="unseen", **options)
 
 

@@ -28,7 +28,8 @@ from ..selection.from_log import (
 )
 from ..selection.from_pairs import K
 from ..stores.store import Batch, Store, StoreError
-from .index_items import IndexItems, are_unit
+from ..support.progress import step
+from .index_items import IndexItems, all_batches, are_unit
 from .repair import Repair
 
 LEAST = 50  # different queries of a log that something is learned from
@@ -63,7 +64,7 @@ class Measured(NamedTuple):
 
 def read_log(store: Store, batches: Iterable[Batch] | None = None) -> tuple[np.ndarray, int]:
     """Return the vectors of a log, (m, d), and how many rows have none; `batches` are its rows, if read."""
-    parts = [batch.vectors for batch in (store.batches() if batches is None else batches)]
+    parts = [batch.vectors for batch in (all_batches(store) if batches is None else batches)]
     vectors = np.concatenate(parts) if parts else np.empty((0, 1), dtype=np.float32)
     usable = np.isfinite(vectors).all(axis=1)
     return vectors[usable], int((~usable).sum())
@@ -92,7 +93,6 @@ def with_correction(
     part: str = "all",
     column: bool = False,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> Repair:
     """Return a model with a correction on top, or as it is where none helps; its facts say why.
 
@@ -121,14 +121,15 @@ def with_correction(
     vectors = items.vectors if model.moves_nothing else items.moved(model)
     correction, scores = HoldHubs(metric=metric, column=column), None
     if folds is not None:
-        options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+        options: dict[str, Any] = {"column": column, "random_state": random_state}
         scores = replace(score_corrections(*folds.of(queries.learned), metric, **options), part=part)
         chosen = {name_of(each): each for each in candidates_for(metric, column)}.get(scores.best())
         if chosen is None:
             return _noted(model, queries, None, scores, None, perf_counter() - started)
         correction = chosen
-    correction.fit(queries.learned, vectors)
-    measured = _measure(correction, vectors, queries.held)
+    with step(f"learning a correction from {len(queries.learned):,} queries"):
+        correction.fit(queries.learned, vectors)
+        measured = _measure(correction, vectors, queries.held)
     helps = scores is not None or _has_fewer_hubs(measured)
     # a correction changes distances, which scores were learned from
     corrected = replace(model, correction=correction, scores=None) if helps else model

@@ -33,6 +33,7 @@ from ..selection.pair_map import JudgedQueries, PairMap, PairSetting
 from ..selection.validation import CrossValidation
 from ..solve import Penalty
 from ..stores.store import StoreError
+from ..support.progress import step
 from .index_items import IndexItems, are_unit, as_texts
 from .item_steps import ItemSteps
 from .judgements import Judgements
@@ -61,7 +62,10 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
     chosen = clone(parts[0]) if parts else Stay()
     if isinstance(chosen, MoveLabeled):
         chosen.set_params(keep_moments=True)
-    chosen.fit(X, y)
+    with step(f"learning {name(chosen)} from {len(y):,} items"):
+        chosen.fit(X, y)
+    with step("measuring plain k-NN for comparison"):
+        plain = plain_neighbors(chooser, X, y)
     facts: dict[str, Any] = {
         "data": items.about(),
         "learned": {
@@ -72,7 +76,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
             "without a vector or a label": n_rows - len(y),
             "mover": name(chosen),
             "n_neighbors": int(chooser.n_neighbors_),
-            "n_neighbors before": plain_neighbors(chooser, X, y),
+            "n_neighbors before": plain,
             "chosen by": chooser.explain(),
             "tried": tried_rows(chooser.cv_results_, name(chooser.mover_)),
             "seconds": perf_counter() - started,
@@ -128,7 +132,6 @@ def learn_from_pairs(
     *,
     column: bool = False,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> Repair:
     """Learn the map, and the held steps of items that have queries, that answer held-out queries best.
 
@@ -146,14 +149,15 @@ def learn_from_pairs(
     def learn(judged: JudgedQueries, vectors: np.ndarray) -> Iterator[tuple[PairSetting, np.ndarray]]:
         return PairMap(judged, vectors, is_unit).ways(vectors)
 
-    scores = score_held_out(items.vectors, queries, learn, random_state=random_state, progress=progress)
+    scores = score_held_out(items.vectors, queries, learn, random_state=random_state)
     chosen, why = choose_setting(scores)
     pairs = PairMap(queries, items.vectors, is_unit)
     seen = items.ids[pairs.rows].tolist()
     mover: Mover = Stay().fit(pairs.z, np.zeros(len(pairs.z)))
     if chosen.alpha is not None:
         mover = MoveLabeled(Penalty(chosen.alpha, relative=True), toward="identity", keep_moments=True)
-        mover.fit_pairs(pairs.x, pairs.z)
+        with step(f"learning the map from {len(pairs.x):,} pairs"):
+            mover.fit_pairs(pairs.x, pairs.z)
     facts = {
         "data": items.about(),
         "learned": {
@@ -177,7 +181,7 @@ def learn_from_pairs(
     if log is None:
         return model
     folds = partial(_folds, items.vectors, queries, chosen, is_unit, random_state)
-    options: dict[str, Any] = {"column": column, "random_state": random_state, "progress": progress}
+    options: dict[str, Any] = {"column": column, "random_state": random_state}
     return with_correction(model, items, log, folds=Folds(len(queries.queries), folds), **options)
 
 

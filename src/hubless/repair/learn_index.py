@@ -29,10 +29,12 @@ from ..outofcore.survey import Survey
 from ..selection.candidates import name
 from ..stores.checks import check_outside
 from ..stores.store import Facts, Store, StoreError
+from ..support.progress import reports_steps
 from .before_reading import check_asked, check_facts, check_items
 from .index_items import (
     IndexItems,
     Source,
+    all_batches,
     as_store,
     fingerprint_of,
     read_items,
@@ -48,6 +50,7 @@ from .repair import Repair
 MOVERS = ("auto", "ridge")
 
 
+@reports_steps
 def fit_index(
     source: Source,
     *,
@@ -129,21 +132,21 @@ def fit_index(
     if labels is None:
         options: dict[str, Any] = {"column": column, "random_state": random_state}
         assert queries is not None
-        return _fit_queries(store, as_store(queries), pairs, options, progress)
+        return _fit_queries(store, as_store(queries), pairs, options)
     if memory is not None and dask is not None:
         raise StoreError("memory (--memory) is for one process: leave it out, as Dask has its own limits.")
     limit, facts = budget(memory), check_facts(store, facts_of(store), [labels])
     if in_parts is None:
         in_parts = parts.given() not in ([], ["scratch"]) or is_large(facts, limit)
     if not in_parts:
-        items = read_items(store, [labels], progress=progress)
+        items = read_items(store, [labels])
         return learn_from_labels(items, labels, mover=mover, random_state=random_state)
     plan = Plan(check_max_pairs(max_pairs), random_state, scratch_folder(scratch))
     if plan.checkpoints is not None:
         check_outside(store, plan.checkpoints)
     with nullcontext() if dask is None else cluster(dask):
         parts = parts._replace(memory=limit)
-        return _fit_in_parts(store, facts, labels, mover, parts, plan, progress)
+        return _fit_in_parts(store, facts, labels, mover, parts, plan)
 
 
 def _check_given(labels: Any, pairs: Any, queries: Any, column: bool, parts: "InParts") -> None:
@@ -165,9 +168,7 @@ def _check_given(labels: Any, pairs: Any, queries: Any, column: bool, parts: "In
         raise StoreError(f"{name} (--{name}) is not used with labels (--labels): leave one of them out.")
 
 
-def _fit_queries(
-    store: Store, queries: Store, pairs: Any, options: dict[str, Any], progress: bool | None
-) -> Repair:
+def _fit_queries(store: Store, queries: Store, pairs: Any, options: dict[str, Any]) -> Repair:
     """Learn from queries: with some answers, a map and a correction; without any, a correction alone."""
     facts = check_items(store)
     d = facts.dimension
@@ -178,16 +179,16 @@ def _fit_queries(
         check_length(n_queries)
         log, missing = read_log(queries)
         check_length(len(log))
-        items = read_items_to_correct(store, progress=progress)
+        items = read_items_to_correct(store)
         model = learn_from_log(items, log, **options)
     else:
         judged = read_judgements(pairs)
-        batches = [batch._replace(rows=None) for batch in queries.batches()]  # rows may be large
+        batches = all_batches(queries, count=n_queries)
         log, missing = read_log(queries, batches=batches)
-        items = read_items(store, progress=progress)
+        items = read_items(store)
         judgements = match_judgements(queries, pairs, items, batches, judged)
         learn = learn_from_pairs if judgements.queries.shape[1] == d else learn_across_spaces
-        model = learn(items, judgements, log, progress=progress, **options)
+        model = learn(items, judgements, log, **options)
     model.facts["learned"] |= {"items without a vector": items.missing, "queries without a vector": missing}
     return model
 
@@ -214,13 +215,11 @@ def is_large(facts: Facts, memory: int) -> bool:
     return 2 * COPIES * facts.count * facts.dimension * facts.itemsize > memory
 
 
-def _fit_in_parts(
-    store: Store, facts: Facts, label: str, mover: str, parts: InParts, plan: Plan, progress: bool | None
-) -> Repair:
+def _fit_in_parts(store: Store, facts: Facts, label: str, mover: str, parts: InParts, plan: Plan) -> Repair:
     """Choose a mover on a sample of the items, and fit it to all; the scratch is cleared at the end."""
     started, metric = perf_counter(), facts.metric or "l2"
     prepare = None if metric == "l2" else partial(directions, metric, store.name)
-    options: dict[str, Any] = {"skip_bad": parts.skip_bad, "progress": progress}
+    options: dict[str, Any] = {"skip_bad": parts.skip_bad}
     most = CHOSEN_ON
     if parts.dask is not None:
         objects: Objects = objects_of_store(store, label, prepare, **options)

@@ -11,6 +11,7 @@ from ..hubness import Hubness, measure_hubness
 from ..hubs_in_words import hub_table
 from ..neighbors.knn import exhaustive
 from ..stores.store import Store, StoreError
+from ..support.progress import reports_steps, step
 from ..support.text import printable_lines
 from .before_reading import check_asked, check_model, check_queries_of, opened_queries, text_column
 from .evaluate import before_and_after
@@ -56,6 +57,7 @@ class LogEvaluation:
         return printable_lines([*lines, *(f"note: {note}" for note in self.notes)])
 
 
+@reports_steps
 def evaluate_log(
     model: Model,
     source: Source,
@@ -100,11 +102,14 @@ def evaluate_log(
     shown, queries = text_column(store, text), opened_queries(queries)
     check_queries_of(repair, check_asked(queries).width, store.name)
     asked, missing = _asked(queries)
-    items = items_for(repair, store, [*repair.columns], progress=progress)
+    items = items_for(repair, store, [*repair.columns])
     stored, compared = before_and_after(repair, items, asked)
     k = min(k, len(items.ids))
     metrics = items.search_metric, "ip" if repair.stored_metric == "ip" else "l2"
-    answers = [exhaustive(x, z, k, metric) for x, z, metric in zip(compared, stored, metrics, strict=True)]
+    with step(f"answering {len(asked):,} queries before and after the move"):
+        answers = [
+            exhaustive(x, z, k, metric) for x, z, metric in zip(compared, stored, metrics, strict=True)
+        ]
     before, after = (measure_hubness(found, len(items.ids)) for found in answers)
     same = (answers[0][:, :, None] == answers[1][:, None, :]).any(axis=2).mean()
     changed = _changed(before, after, items.ids)

@@ -14,6 +14,7 @@ from ..calibration.unknown import unknown_label, with_unknown
 from ..moved_neighbors import MovedNeighbors
 from ..neighbors.knn import exhaustive, unit
 from ..stores.store import Store, StoreError
+from ..support.progress import reports_steps, step
 from .before_reading import (
     check_asked,
     check_model,
@@ -45,6 +46,7 @@ class Predictions(NamedTuple):
     rejected: np.ndarray | None = None  # (n,), bool; only with `reject`
 
 
+@reports_steps
 def predict_index(
     model: Any,
     queries: ArrayLike | Source,
@@ -119,8 +121,10 @@ def predict_index(
     check_queries_of(repair, check_asked(queries).width, store.name)
     ids, vectors, *_ = read_queries(queries)
     search = _Search(repair, store, label, k if scores is None else wanted(k))
-    answers = search.by_index(vectors) if is_moved else search.in_memory(vectors, progress)
-    return _predictions(ids.tolist(), _calibrated(answers, k, scores), search.names, reject, unknown)
+    found = search.by_index(vectors) if is_moved else search.in_memory(vectors)
+    with step(f"answering {len(vectors):,} queries"):
+        answers = _calibrated(found, k, scores)
+    return _predictions(ids.tolist(), answers, search.names, reject, unknown)
 
 
 def _by_classifier(model: Any, queries: Any, reject: float | None, unknown: Any) -> Predictions:
@@ -129,9 +133,10 @@ def _by_classifier(model: Any, queries: Any, reject: float | None, unknown: Any)
         unknown_label(unknown, model._check_familiar(reject))
     ids, vectors, *_ = read_queries(queries)
     vectors = vectors.astype(np.asarray(model.moved_).dtype)
-    if model.calibration_.method is None:
-        return Predictions(ids.tolist(), np.asarray(model.predict(vectors)))
-    answers = model._answers(vectors, "predict")
+    with step(f"classifying {len(vectors):,} queries"):
+        if model.calibration_.method is None:
+            return Predictions(ids.tolist(), np.asarray(model.predict(vectors)))
+        answers = model._answers(vectors, "predict")
     own = np.asarray(answers.probabilities).max(axis=1)  # that of the class voted for is the largest
     answers = Calibrated(np.asarray(answers.winners), own, answers.familiarity)
     return _predictions(ids.tolist(), answers, np.asarray(model.classes_), reject, unknown)
@@ -186,12 +191,10 @@ class _Search:
         """The classes, by their codes."""
         return np.array([*self.codes])
 
-    def in_memory(
-        self, queries: np.ndarray, progress: bool | None
-    ) -> Iterator[tuple[np.ndarray, FoundItems, int]]:
+    def in_memory(self, queries: np.ndarray) -> Iterator[tuple[np.ndarray, FoundItems, int]]:
         """Read and move all items, and yield the nearest of a block of queries at a time."""
         columns = list(dict.fromkeys([self.label, *self.model.columns]))
-        items = items_for(self.model, self.store, columns, progress=progress)
+        items = items_for(self.model, self.store, columns)
         items = items.labeled(self.label).in_space(self.model.metric)
         moved, codes = items.moved(self.model), self._codes(items.columns[self.label])
         queries = self.model.as_queries(items.comparable(queries, self.model))

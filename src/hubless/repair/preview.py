@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays.types import ArrayLike
 from ..neighbors.knn import unit
 from ..stores.store import Batch, Facts, Store, StoreError
+from ..support.progress import reports_steps, step
 from ..support.text import printable_lines
 from .apply import check_movable
 from .before_reading import check_asked, check_named, check_queries_of, opened_queries
@@ -47,6 +48,7 @@ def _line(item: dict[str, Any]) -> str:
     return whole if len(whole) <= WIDTH else whole[: WIDTH - 1] + "…"
 
 
+@reports_steps
 def preview_index(
     model: Model,
     source: Source,
@@ -57,6 +59,7 @@ def preview_index(
     k: int = 10,
     fetched: int = FETCHED,
     text: str | None = None,
+    progress: bool | None = False,
 ) -> list[Preview]:
     """Show what queries find now and would find after the move; nothing is written.
 
@@ -77,6 +80,8 @@ def preview_index(
         queries have another width than the items, the index cannot search for them: all items are read.
     text : str, optional
         Column to show.
+    progress : bool or None
+        Whether to report long steps; None reports them on a terminal.
 
     Examples
     --------
@@ -105,10 +110,11 @@ def preview_index(
     vectors = np.asarray(chosen.vectors, dtype=np.float32)
     if repair.is_between_spaces:
         return _among_all(repair, store, facts, chosen._replace(vectors=vectors), k, text)
-    batches = [
-        store.fetch([i for i in row if i is not None], columns)
-        for row in store.search(vectors, min(max(fetched, k), facts.count)).tolist()
-    ]
+    with step(f"asking {store.name} {len(vectors):,} queries"):
+        batches = [
+            store.fetch([i for i in row if i is not None], columns)
+            for row in store.search(vectors, min(max(fetched, k), facts.count)).tolist()
+        ]
     check_movable(repair, store, facts, batches=batches)
     return [
         _preview(repair, name, query, batch, k, text)

@@ -12,11 +12,13 @@ from typing import Any
 from ..movers import MoveLabeled
 from ..selection.candidates import name
 from ..stores.store import StoreError
+from ..support.progress import reports_steps, step
 from .before_reading import check_model
 from .index_items import Model, Source, as_repair, as_store, as_texts, read_items
 from .repair import Repair
 
 
+@reports_steps
 def update_model(
     model: Model, source: Source, labels: str, *, remove: bool = False, progress: bool | None = False
 ) -> Repair:
@@ -73,7 +75,7 @@ def update_model(
             "without the items; or, from the start, with --max-pairs all."
         )
     check_model(repair, store, [labels])
-    items = read_items(store, [labels], progress=progress)
+    items = read_items(store, [labels])
     items = items.labeled(labels).in_space(repair.metric)
     X, y, about = items.vectors, as_texts(items.columns[labels]).astype(str), items.about()
     about_items = {key: about[key] for key in ("source", "count", "fingerprint")}
@@ -81,9 +83,10 @@ def update_model(
     was_learned = about["fingerprint"] in _batches(repair.facts)
     if not remove and was_learned:
         raise StoreError(f"the model has learned from the vectors of {items.name} already. Give new items.")
-    if not remove:
-        return _updated(repair, mover.partial_fit(X, y), entry)
-    return _updated(repair, mover.forget(X, y), {**entry, "exact": was_learned})
+    with step(f"{'forgetting' if remove else 'learning from'} {len(X):,} items"):
+        if not remove:
+            return _updated(repair, mover.partial_fit(X, y), entry)
+        return _updated(repair, mover.forget(X, y), {**entry, "exact": was_learned})
 
 
 def merge_models(models: Sequence[Model]) -> Repair:

@@ -27,7 +27,7 @@ from .figures import matrix_of
 from .links import check_link
 from .map_layout import Drawing
 from .page import check_page
-from .report import ModelDescription, Report, make_report, step
+from .report import ModelDescription, Report, instruction, make_report
 from .verdict import NOT_ADVISED, advises_moving, condition
 
 
@@ -118,7 +118,7 @@ def compare(
         choice["seconds"] = [{"what": "choosing and learning", "seconds": seconds}]
     choice = with_surface(choice, X, labels, model.mover_, evaluation.answers.ks.after, random_state)
     rivals = LabelRivals(evaluation, tried_settings(model, X), _weights(model), model.weights)
-    choice = with_rivals(choice, rivals, None)
+    choice = with_rivals(choice, rivals)
     description = ModelDescription(
         name(model.mover_), matrix_of(model.mover_), choice, _apply(model, evaluation), _provenance(model, X)
     )
@@ -223,17 +223,19 @@ def _apply(model: Any, evaluation: Evaluation) -> dict[str, Any]:
     arguments = "Z, classes" if model.mover_._uses_labels else "Z"
     words = "`report` is what compare() returned. Queries are unchanged; search by L2."
     steps = [
-        step("Save the model", 'hubless.save(report.model, "model")'),
-        step("Put the moved objects in the index instead of X", "stored = report.model.moved_"),
-        step("Move objects that are added later", f"report.model.mover_.move({arguments})"),
+        instruction("Save the model", 'hubless.save(report.model, "model")'),
+        instruction("Put the moved objects in the index instead of X", "stored = report.model.moved_"),
+        instruction("Move objects that are added later", f"report.model.mover_.move({arguments})"),
     ]
     if model.mover_.space_.floor is not None:
         words = "`report` is what compare() returned. This mover adds a column, which is 0 for queries."
-        steps.append(step("Search with these vectors", "vectors = report.model.mover_.transform(queries)"))
+        steps.append(
+            instruction("Search with these vectors", "vectors = report.model.mover_.transform(queries)")
+        )
     return {
         "words": " ".join([*condition(evaluation), words]),
         "steps": steps,
-        "undo": [step("Put the original objects back; X was not changed", "stored = X")],
+        "undo": [instruction("Put the original objects back; X was not changed", "stored = X")],
     }
 
 

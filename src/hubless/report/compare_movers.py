@@ -25,7 +25,7 @@ from ..selection.candidates import name, steps
 from ..selection.folds import TIE, mean_and_error
 from ..selection.grid import PAIR_ALPHAS
 from ..selection.pair_map import STAY, STEPS, JudgedQueries, PairMap, PairSetting
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .scores_in_words import capital
 from .scores_in_words import name as name_of
 from .verdict import deciding
@@ -65,9 +65,7 @@ class Rivals(Protocol):
         """Fit a setting and search with all queries."""
 
 
-def compare_movers(
-    rivals: Rivals, tried: Sequence[Mapping[str, Any]], progress: bool | None = False
-) -> dict[str, Any] | None:
+def compare_movers(rivals: Rivals, tried: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return the best settings and not moving, and what the page's queries find; None without a race.
 
     `tried` are rows of the race (`tried_row`), the best first.
@@ -77,11 +75,11 @@ def compare_movers(
         return None
     before, after = rivals.known()
     found = []
-    with progress_bar(progress, len(rows), unit=" movers", desc="compare") as bar:
+    with step(f"comparing {len(rows)} movers", len(rows), "movers") as comparing:
         for row in rows:
             is_plain = row["name"] == rivals.stay
             found.append(after if row["chosen"] else before if is_plain else rivals.find(row))
-            bar.update()
+            comparing.update()
     if all(row["name"] != rivals.stay for row in rows):  # a grid of λ does not try it
         k = rivals.evaluation.answers.ks.before
         rows, found = [*rows, {"name": rivals.stay, "k": k, "chosen": False}], [*found, before]
@@ -93,9 +91,9 @@ def compare_movers(
     }
 
 
-def with_rivals(choice: dict[str, Any], rivals: Rivals, progress: bool | None) -> dict[str, Any]:
+def with_rivals(choice: dict[str, Any], rivals: Rivals) -> dict[str, Any]:
     """Return what a page says of a choice with its best settings side by side, and the time that took."""
-    started, compared = perf_counter(), compare_movers(rivals, choice.get("movers", []), progress)
+    started, compared = perf_counter(), compare_movers(rivals, choice.get("movers", []))
     if compared is None:
         return choice
     spent = {

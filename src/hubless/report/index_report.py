@@ -15,6 +15,7 @@ from ..stores.checks import check_columns, check_outside
 from ..stores.store import Store, StoreError
 from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets
+from ..support.progress import reports_steps
 from .atlas import check_atlas
 from .choice import choice_of_repair, with_surface
 from .compare_movers import Rivals, rivals_of, with_rivals
@@ -23,7 +24,7 @@ from .figures import matrix_of
 from .links import check_link
 from .map_layout import Drawing
 from .page import check_page
-from .report import ModelDescription, Report, make_report, step
+from .report import ModelDescription, Report, instruction, make_report
 from .verdict import NOT_ADVISED, UNIT_FIRST, advises_moving, condition
 
 
@@ -45,6 +46,7 @@ class WrittenReport(NamedTuple):
     files: dict[str, Any]  # "page", "bytes", and "parquet" with the "command" that opens it
 
 
+@reports_steps
 def report_index(
     source: Source,
     *,
@@ -101,7 +103,7 @@ def report_index(
     random_state : int
         Seed of what is held out and drawn.
     progress : bool or None
-        Whether to show progress bars; None shows them on a terminal.
+        Whether to report long steps; None reports them on a terminal.
     """
     drawing, truth = Drawing(layout, max_points, random_state), Truth(labels, pairs, query_labels, k)
     link = None if link is None else check_link(link)
@@ -112,16 +114,14 @@ def report_index(
     query_image = _query_column(query_store or store, image, query_image)
     shown = [column for column in (item_text, image) if column is not None]
     if model is None:
-        answered = try_index(
-            store, query_store, truth, columns=shown, random_state=random_state, progress=progress
-        )
+        answered = try_index(store, query_store, truth, columns=shown, random_state=random_state)
     elif query_store is None:
         raise StoreError(
             "a model (--model) needs queries that it has not learned from: queries, --queries SOURCE. "
             "Without a model, some items are held out as queries."
         )
     else:
-        answered = answer_index(model, store, query_store, truth, columns=shown, progress=progress)
+        answered = answer_index(model, store, query_store, truth, columns=shown)
     captions = Captions(
         answered.items.ids.tolist(),
         answered.query_ids,
@@ -143,7 +143,7 @@ def report_index(
     )
     folder = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     rivals = None if model is not None else rivals_of(answered, k)
-    description = _describe(answered, names, folder, rivals, progress)
+    description = _describe(answered, names, folder, rivals)
     return make_report(answered.evaluation, captions, description, drawing)
 
 
@@ -219,7 +219,6 @@ def _describe(
     names: Named,
     folder: str | None,
     rivals: Rivals | None,
-    progress: bool | None,
 ) -> ModelDescription:
     """Return what the page says of the model, and of its rivals where it was chosen here."""
     model, evaluation = answered.model, answered.evaluation
@@ -228,7 +227,7 @@ def _describe(
     if answers.labels is not None:
         choice = with_surface(choice, answers.stored.before, answers.labels, model.mover, answers.ks.after)
     if rivals is not None:
-        choice = with_rivals(choice, rivals, progress)
+        choice = with_rivals(choice, rivals)
     return ModelDescription(
         str(learned.get("mover") or name(model.mover)),
         matrix_of(model.mover),
@@ -265,8 +264,8 @@ def _apply(evaluation: Evaluation, repair: Repair, names: Named, folder: str | N
         "words": " ".join(
             [*condition(evaluation), note, "The original index serves until you switch.", *supply]
         ),
-        "steps": [step(title, line, "sh") for title, line in steps.items()],
-        "undo": [step("Serve the original again", command("rollback", source, options=options), "sh")],
+        "steps": [instruction(title, line, "sh") for title, line in steps.items()],
+        "undo": [instruction("Serve the original again", command("rollback", source, options=options), "sh")],
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import Answers, Evaluation
+from ..support.progress import step
 from ..support.text import as_json, printable_lines
 from ..support.version import __version__
 from ..support.writing import new_file
@@ -36,7 +37,7 @@ class ModelDescription:
     provenance: list[tuple[str, str]] = field(default_factory=list)
 
 
-def step(title: str, code: str, language: str = "python") -> dict[str, str]:
+def instruction(title: str, code: str, language: str = "python") -> dict[str, str]:
     """Return a step of `apply` or `undo`: what it does, and the code to run."""
     return {"title": title, "code": code, "language": language}
 
@@ -69,10 +70,11 @@ class Report:
         link to nothing is refused.
         """
         file = check_page(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        page = self.html().encode()
-        with new_file(file) as new:
-            new.write(page)
+        with step(f"writing {file.name}"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            page = self.html().encode()
+            with new_file(file) as new:
+                new.write(page)
         return Path(os.path.expanduser(path))
 
     def html(self, *, asks: bool = False) -> str:
@@ -106,7 +108,9 @@ def make_report(
     started, answers, counts = perf_counter(), evaluation.answers, count_occurrence(evaluation)
     captions.check(len(answers.stored.before), len(answers.queries))
     changed = changed_rows(answers)
-    drawn = draw_map(answers, counts.all, np.concatenate([*changed.values()]), drawing or Drawing())
+    drawing = drawing or Drawing()
+    with step(f"drawing the map by {drawing.layout}"):
+        drawn = draw_map(answers, counts.all, np.concatenate([*changed.values()]), drawing)
     details = PageDetails(answers, counts, captions, drawn).as_dict()
     figures = {
         **_sizes(evaluation, captions),

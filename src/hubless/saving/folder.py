@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from ..arrays.inputs import check_count
 from ..support.credentials import without_secrets
 from ..support.outputs import check_output, real_path
+from ..support.progress import step
 from ..support.text import printable, short
 from ..support.untrusted_json import parse_json
 from ..support.version import __version__
@@ -77,7 +78,7 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
     config, arrays = _describe(model)
     rows = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # safetensors needs that
     _check_loadable(_text(config, "0" * 64), rows)
-    with new_folder(folder, replace=True) as part:
+    with step(f"writing {folder.name}"), new_folder(folder, replace=True) as part:
         (part / CARD).write_text(card(model), encoding="utf-8")
         try:
             safetensors.numpy.save_file(rows, part / ARRAYS)

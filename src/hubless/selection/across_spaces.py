@@ -19,7 +19,7 @@ from ..neighbors import nearest
 from ..neighbors.knn import unit
 from ..retrieval import Relevant, gains, ndcg
 from ..solve import RidgeProblem, problem_of_pairs
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .folds import mean_and_error, tried_row
 from .grid import GRID
 from .pair_map import JudgedQueries
@@ -107,7 +107,6 @@ def score_penalties(
     is_unit: bool,
     *,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> PenaltyScores:
     """Score every λ on queries whose items it has not learned from.
 
@@ -126,7 +125,7 @@ def score_penalties(
         )
     pairs, total, answered = JudgedPairs.of(judged.relevant), np.zeros((len(GRID) + 1, n)), np.zeros(n)
     repeats = min(REPEATS, -(-ENOUGH // n))
-    with progress_bar(progress, repeats * FOLDS, unit=" folds", desc="choose") as bar:
+    with step(f"choosing among {len(GRID)} λ", repeats * FOLDS, "folds") as choosing:
         for _ in range(repeats):
             for fold in item_folds(judged.relevant, FOLDS, rng):
                 rest = pairs.without(fold, judged.relevant)
@@ -135,7 +134,7 @@ def score_penalties(
                     unseen = unseen_items(vectors, judged.take(test), rest.item, rng)
                     total[:, test] += _score_fold(rest.problem(judged, vectors), *unseen, is_unit)
                     answered[test] += 1
-                bar.update()
+                choosing.update()
     used = answered > 0
     if not used.any():
         raise ValueError(

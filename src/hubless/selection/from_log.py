@@ -30,7 +30,7 @@ from ..corrections import (
 )
 from ..corrections.correction import answers_of
 from ..retrieval import gains, ndcg
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .folds import mean_and_error, tried_row
 from .from_pairs import CHANCE, K, pool, ratios_and_bar
 from .pair_map import JudgedQueries
@@ -154,7 +154,6 @@ def score_corrections(
     *,
     column: bool = False,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> CorrectionScores:
     """Score every correction on judged queries that nothing was learned from.
 
@@ -167,7 +166,8 @@ def score_corrections(
     rng = np.random.default_rng(random_state)
     candidates = candidates_for(metric, column)
     parts: dict[str, list[np.ndarray]] = {NONE: []}
-    with progress_bar(progress, n_folds * (len(candidates) + 1), unit=" tried", desc="correct") as bar:
+    n_scores = n_folds * (len(candidates) + 1)
+    with step(f"choosing among {len(candidates)} corrections", n_scores, "scores") as choosing:
         for fold in folds:
             items, (queries, relevant) = pool(fold.items, fold.judged, rng, POOL)
             log = fold.log[rng.permutation(len(fold.log))[:BANK]]
@@ -177,6 +177,6 @@ def score_corrections(
                 indices = answers_of(asked, stored, min(K, len(stored)), metric)
                 name = NONE if correction is None else name_of(correction)
                 parts.setdefault(name, []).append(ndcg(gains(indices, relevant), relevant))
-                bar.update()
+                choosing.update()
     scores = {name: np.concatenate(values) for name, values in parts.items()}
     return CorrectionScores(scores.pop(NONE), scores)

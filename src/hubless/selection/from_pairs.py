@@ -14,7 +14,7 @@ import numpy as np
 
 from ..neighbors import nearest
 from ..retrieval import gains, ndcg
-from ..support.progress import progress_bar
+from ..support.progress import step
 from .folds import mean_and_error, query_folds, tried_row
 from .grid import PAIR_ALPHAS
 from .pair_map import STAY, STEPS, JudgedQueries, PairSetting
@@ -95,7 +95,6 @@ def score_held_out(
     *,
     n_folds: int = 5,
     random_state: int = 0,
-    progress: bool | None = False,
 ) -> HeldOutScores:
     """Score every setting that `learn` yields on queries that it has not learned from."""
     n = len(judged.queries)
@@ -106,7 +105,7 @@ def score_held_out(
     repeats = min(REPEATS, -(-ANSWERS // n))
     scores: dict[Any, np.ndarray] = {}
     seen = np.empty((repeats, n), dtype=bool)
-    with progress_bar(progress, repeats * n_folds, unit=" folds", desc="choose") as bar:
+    with step(f"choosing a map by {n:,} judged queries", repeats * n_folds, "folds") as choosing:
         for i in range(repeats):
             for train, test in query_folds(n, n_folds, rng):
                 known, queries = judged.take(train), judged.take(test)
@@ -114,7 +113,7 @@ def score_held_out(
                 seen[i, test] = [not items.isdisjoint(relevant) for relevant in queries.relevant]
                 for setting, stored in learn(known, vectors):
                     scores.setdefault(setting, np.empty((repeats, n)))[i, test] = answered(queries, stored)
-                bar.update()
+                choosing.update()
     return HeldOutScores(scores, seen)
 
 

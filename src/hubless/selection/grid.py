@@ -4,6 +4,7 @@ In each fold: one search for targets, one eigendecomposition per number of targe
 per λ, and every k from the neighbours of the largest.
 """
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from ..arrays import Array, convert, namespace
 from ..arrays.products import affine_rows
 from ..movers.points import centre
 from ..solve import RidgePath, problem_of_targets, relative_penalties
+from ..support.progress import step
 from ..targets import Labeled, first_targets
 from .folds import TIE, accuracy, predict_by_ks, training_part
 
@@ -34,6 +36,17 @@ class Grid(NamedTuple):
         """Return the values along the axes of a score array; relative penalties as multiples."""
         alphas = tuple(penalty.value for penalty in self.penalties)
         return {"n_targets": self.n_targets, "alpha": alphas, "n_neighbors": self.n_neighbors}
+
+
+def score_folds(
+    labeled: Labeled, parts: Sequence[Sequence[np.ndarray]], grid: Grid, *options: Any
+) -> np.ndarray:
+    """Measure the accuracy of every setting in every fold; the options are those of `score_fold`."""
+    n_settings = len(grid.n_targets) * len(grid.penalties) * len(grid.n_neighbors)
+    with step(f"choosing among {n_settings} settings", len(parts), "folds") as choosing:
+        return np.stack(
+            [choosing.counted(score_fold(labeled, train, test, grid, *options)) for train, test in parts]
+        )
 
 
 def score_fold(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from time import perf_counter
 
 from ..movers import Mover, Stay
-from ..support.progress import progress_bar
+from ..support.progress import Step, step
 from .candidates import (
     MAX_SCORES,
     balanced,
@@ -45,6 +45,7 @@ class Race:
         """`lift` allows a column, or movers do without; `max_seconds` ends the race."""
         self.folds, self.lift, self.max_seconds = folds, lift, max_seconds
         self.trials: list[Trial] = []
+        self.step = Step("choosing")
         self.is_thin = False  # whether there is too little to choose by
         self.leader: Trial | None = None
         self.first_round = self.compared = 0  # queries of the first comparison, and of the one that decides
@@ -69,12 +70,14 @@ class Race:
         self.is_thin = not movers and self.folds.is_thin()
         if self.is_thin:
             movers = [unchosen(), Stay()] if n >= MIN_QUERIES else [Stay()]
-        with progress_bar(None, unit=" settings") as self.bar:
+        how_many = f"{len(movers)} settings" if movers else "movers and their settings"
+        with step(f"choosing among {how_many}", len(movers) or None, "settings") as self.step:
             self._try(movers or [*simple_movers(), *movers_for(self.folds.labeled.X)])
             if not movers:
                 best = _best_of_each_kind(self.trials, EXTENDED)
                 self._try([new for trial in best for new in balanced(trial.mover)])
                 self._try_steered(final)
+            self.step.note = "comparing the best"
             for trial in self._finalists(allow_same_kind=bool(movers)):
                 if self.is_out_of_time():
                     break
@@ -92,7 +95,7 @@ class Race:
                 continue
             allowed = mover if self.lift else without_column(mover)
             trial = self.folds.new_trial(allowed, len(self.trials))
-            self.bar.set_description_str(f"trying {name(allowed)} ")
+            self.step.note = f"trying {name(allowed)}"
             self.folds.extend(trial, self.first_round, self.leader)
             self._keep([trial])
 
@@ -105,7 +108,7 @@ class Race:
         for base in to_steer(with_column(self.leader.mover), n / folds.n_classes):
             if self.is_out_of_time():
                 return
-            self.bar.set_description_str(f"trying {name(base)} + Steer(…) ")
+            self.step.note = f"trying {name(base)} + Steer(…)"
             movers = steered(base)
             trials = [folds.new_trial(mover, len(self.trials) + i, ks=(1,)) for i, mover in enumerate(movers)]
             folds.extend_steered(trials, n_queries)
@@ -143,9 +146,7 @@ class Race:
                 continue
             if self.leader is None or trial.score > self.leader.score:
                 self.leader = trial
-        self.bar.update(len(trials))
-        if self.leader is not None:
-            self.bar.set_postfix_str(f"best: {name(self.leader.mover)}, {self.leader.score:.1%} right")
+        self.step.update(len(trials))
 
     def _finalists(self, allow_same_kind: bool) -> list[Trial]:
         """Return the best settings, and not moving at all, unless they are far behind."""

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
+from .progress import end_dry_run
+
 AT_FDCWD, SWAP = -100, 2  # constants of Linux; macOS has the same number for SWAP
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
@@ -33,6 +35,7 @@ def new_file(path: Path, *, sync: bool = False, like: Path | None = None) -> Ite
     With `sync`, the content is on the disk before the name changes, so a power cut leaves one or the other.
     A file that replaces another has its rights; one that is new has those of `like`, where that is given.
     """
+    end_dry_run(f"writing {path.name}")
     part, mode = _temporary(path), _mode_of(path)
     mode = _mode_of(like) if mode is None and like is not None else mode
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
@@ -61,6 +64,7 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     if not replace and os.path.lexists(folder):
         raise FileExistsError(f"{folder} exists already and is not changed. Give the name of a new folder.")
+    end_dry_run(f"writing {folder.name}")
     part, old, mode = _temporary(folder), _temporary(folder, "old"), _mode_of(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part.mkdir(0o777 if mode is None else 0o700)

@@ -18,6 +18,7 @@ from ...stores.files.plain_files import NpyFile
 from ...stores.opening import open_store
 from ...stores.store import Batch, Store, StoreError
 from ...support.imports import need
+from ...support.progress import Step
 from ..block import Block, Look
 from ..sources import Prepare, check_label, facts_of
 from .dask_objects import DaskObjects
@@ -65,7 +66,6 @@ def objects_of_store(
     prepare: Prepare | None,
     *,
     skip_bad: bool = False,
-    progress: bool | None = False,
 ) -> DaskObjects:
     """Return labeled items of files, in blocks that workers read."""
     delayed, facts = need("dask", "dask").delayed, facts_of(store)
@@ -78,7 +78,7 @@ def objects_of_store(
             name = file.name if len(files) > 1 else f"rows {start:,} to {last - 1:,} of {file.name}"
             blocks.append(delayed(read_block)(place, name, start, last, label, prepare))
     look = Look(facts.dimension, as_texts=True, may_miss=True, skip_bad=skip_bad)
-    return DaskObjects(blocks, store.name, look, progress, store.state)
+    return DaskObjects(blocks, store.name, look, store.state)
 
 
 def _spans(file: FileStore, size: int) -> list[tuple[int, int]]:
@@ -106,7 +106,7 @@ def read_block(place: Place, name: str, start: int, last: int, label: str, prepa
 # --- to move -----------------------------------------------------------------------------------------------
 
 
-def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, np.ndarray | None]:
+def write_moved(model: Any, blue: Store, green: Any, moving: Step) -> tuple[int, np.ndarray | None]:
     """Let workers write a moved copy, a part or a span of rows each.
 
     Returns
@@ -126,8 +126,8 @@ def write_moved(model: Any, blue: Store, green: Any, bar: Any) -> tuple[int, np.
             f"{blue.name} cannot be written by many workers: give .npy or a folder of parts, or leave out "
             "--dask."
         )
-    bar.reset(len(tasks))
-    counts = compute(delayed(np.sum)(tasks, axis=0), tasks, bar) if tasks else None
+    moving.total = len(tasks)
+    counts = compute(delayed(np.sum)(tasks, axis=0), tasks, moving) if tasks else None
     if half.exists():
         shutil.rmtree(half)
     return (0, None) if counts is None else (int(counts[0]), counts[1:])

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...neighbors.blocks import floats
 from ...support.imports import need
-from ...support.progress import progress_bar
+from ...support.progress import step
 from ..block import Block, Look
 from ..objects import Join, Objects, Step
 from .engine import as_array, as_labels, compute, delayed_blocks, is_result, join_tree
@@ -27,11 +27,10 @@ class DaskObjects(Objects):
         blocks: Sequence[Any],
         name: str,
         look: Look,
-        progress: bool | None = False,
         state: Callable[[], str] = str,
     ) -> None:
         """`blocks` are Delayed Blocks."""
-        self.blocks, self.name, self.look, self.progress, self._state = blocks, name, look, progress, state
+        self.blocks, self.name, self.look, self._state = blocks, name, look, state
 
     def state(self) -> str:
         return self._state()
@@ -44,8 +43,8 @@ class DaskObjects(Objects):
         if not numbers:
             return None
         tasks = [delayed(function)(self.blocks[number], number, *sent) for number in numbers]
-        with progress_bar(self.progress, len(tasks), unit=" blocks", desc=f"{title:6}") as bar:
-            return compute(join_tree(join, tasks), tasks, bar, stay=True)
+        with step(title, len(tasks), "blocks") as computing:
+            return compute(join_tree(join, tasks), tasks, computing, stay=True)
 
     def call(self, function: Callable[..., Any], *values: Any) -> Any:
         return need("dask", "dask").delayed(function)(*map(_sent, values))
@@ -59,14 +58,12 @@ def _sent(value: Any) -> Any:
     return value if is_result(value) else need("dask", "dask").delayed(value, pure=False, traverse=False)
 
 
-def objects_of_arrays(
-    X: Any, y: Any, *, skip_bad: bool = False, progress: bool | None = False
-) -> DaskObjects:
+def objects_of_arrays(X: Any, y: Any, *, skip_bad: bool = False) -> DaskObjects:
     """Return labeled objects of Dask arrays or data frames."""
     delayed, X = need("dask", "dask").delayed, as_array(X)
     pairs = zip(delayed_blocks(X), delayed_blocks(as_labels(y, X)), strict=True)
     blocks = [delayed(_block)(x, labels, f"block {i} of X") for i, (x, labels) in enumerate(pairs)]
-    return DaskObjects(blocks, "X", Look(X.shape[1], skip_bad=skip_bad), progress)
+    return DaskObjects(blocks, "X", Look(X.shape[1], skip_bad=skip_bad))
 
 
 def _block(X: Any, y: Any, name: str) -> Block:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...support.imports import need
+from ...support.progress import Step, end_dry_run, step
 
 CONNECT = 20  # seconds to wait for a scheduler
 TOGETHER = 8  # results that are joined at a time
@@ -125,13 +126,15 @@ def _is_future(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "distributed" and hasattr(value, "result")
 
 
-def compute(result: Any, parts: Sequence[Any] = (), bar: Any = None, *, stay: bool = False) -> Any:
+def compute(
+    result: Any, parts: Sequence[Any] = (), computing: Step | None = None, *, stay: bool = False
+) -> Any:
     """Compute a result by the cluster that the client is connected to, else by threads of this process.
 
     Parameters
     ----------
     result : Dask collections, or a result that stayed on the cluster
-    parts, bar : a progress bar that advances as each of the parts, which the result is made of, is computed
+    parts, computing : a step, which counts the parts of the result as they are computed
     stay : whether the result is left on the cluster, where there is one
 
     Raises
@@ -139,7 +142,7 @@ def compute(result: Any, parts: Sequence[Any] = (), bar: Any = None, *, stay: bo
     ConnectionError
         Where the scheduler was lost.
     """
-    is_shown = bar is not None and not bar.disable
+    is_shown = computing is not None and computing.is_shown
     with _lost_scheduler():
         if _is_future(result):
             return result.result()
@@ -151,7 +154,8 @@ def compute(result: Any, parts: Sequence[Any] = (), bar: Any = None, *, stay: bo
         last, finished = futures.pop(), distributed.as_completed(futures)
         del futures  # or workers would keep the result of every part until the end
         for _ in finished:
-            bar.update()
+            if computing is not None:
+                computing.update()
         distributed.wait(last)
         return last if stay and last.status == "finished" else last.result()
 
@@ -186,12 +190,14 @@ def cluster(address: str | None) -> Iterator[Any]:
     # a client that cannot connect would leave itself behind as the one that computes
     with need("dask", "dask").config.set(scheduler=None):
         if address:
+            end_dry_run(f"connecting to {address}")
             with _connected(distributed, address) as client:
                 yield client
             return
-        local = distributed.LocalCluster(
-            threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
-        )
+        with step("starting a Dask cluster on this machine"):
+            local = distributed.LocalCluster(
+                threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
+            )
         with local, distributed.Client(local) as client:
             yield client
 
