@@ -1,4 +1,4 @@
-"""Small things that every room uses: arrays kept in a file, texts, progress bars, optional packages."""
+"""Small things that every room uses: arrays kept in a file, texts, optional packages."""
 
 import io
 import json
@@ -10,7 +10,6 @@ import pytest
 
 from hubless.support.cache import load_arrays, save_arrays
 from hubless.support.imports import need
-from hubless.support.progress import progress_bar
 from hubless.support.text import as_json, encodable, printable, short, terminal_json
 
 # Arrays in a file
@@ -124,42 +123,6 @@ def test_long_values_are_cut():
         value.append([])
         value = value[0]
     assert len(short(deep)) < 100
-
-
-# Progress bars
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(
-    ("progress", "stream", "shown"),
-    [
-        (True, io.StringIO, True),
-        (True, Terminal, True),
-        (False, Terminal, False),
-        (None, Terminal, True),
-        (None, io.StringIO, False),
-    ],
-)
-def test_a_bar_is_shown_where_it_should_be(progress, stream, shown):
-    stream = stream()
-    with progress_bar(progress, 3, desc="learning", file=stream) as bar:
-        bar.update(2)
-        bar.refresh()
-    assert ("learning" in stream.getvalue()) == shown
-
-
-def test_a_bar_leaves_nothing_behind_unless_it_should():
-    for options, last in (({}, ""), ({"leave": True}, "learning")):
-        stream = Terminal()
-        with progress_bar(True, 3, desc="learning", file=stream, **options) as bar:
-            bar.update(3)
-        visible = stream.getvalue().rstrip("\n").rsplit("\r")[-1].strip()
-        assert visible.startswith(last)
-        assert bool(visible) == bool(last)
 
 
 # Optional packages

@@ -48,7 +48,6 @@ from hubless.selection.race import Race
 from hubless.selection.trial import Trial
 from hubless.selection.validation import CrossValidation
 from hubless.solve import Penalty
-from hubless.support.progress import progress_bar
 from hubless.targets import Labeled, labeled_objects
 from tests import reference
 
@@ -376,8 +375,7 @@ def test_a_trial_far_behind_never_leads(overlapping, monkeypatch, short_rounds):
 
     monkeypatch.setattr(CrossValidation, "extend", extend)
     run = Race(of_one_fold(150, (1,)))
-    with progress_bar(False) as run.bar:
-        run._try([Stay(), Shrink()])
+    run._try([Stay(), Shrink()])
     assert run.trials[1].score > run.trials[0].score
     assert isinstance(run.leader.mover, Stay)
 

@@ -44,6 +44,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the modul
         "move": ("move", "move new items on their way in, from stdin to stdout"),
         "export": ("move", f"write a model for {', '.join(FORMS)}"),
     },
+    "your shell": {
+        "completion": ("shell", "print a script that completes verbs and options"),
+    },
     "the paper": {
         "reproduce": ("paper", "run the paper's experiments, as raw results"),
         "tables": ("paper", "make its tables from raw results, beside the published ones"),
@@ -122,6 +125,12 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         if only in (None, name):
             _load(f"add_{name}")(verb)
     return parser
+
+
+def parsers_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each verb."""
+    (verbs,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(verbs.choices)
 
 
 def _overview() -> str:

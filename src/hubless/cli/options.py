@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 from ..stores.kinds import DATABASES, METRICS, SUFFIXES
 from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets, without_secrets_in
+from ..support.nearest import files_near, nearest
 from ..support.terminal import wants_colour
 from ..support.text import as_json, encodable, printable, terminal_json
 from .lines import encoding_of, painted_help, write_lines
@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
         wrong = re.findall(r"invalid choice: '([^']*)'", message) if "argument VERB" in message else []
         if message.startswith("unrecognized arguments: "):
             wrong = [word.partition("=")[0] for word in message.split()[2:] if word.startswith("-")]
-        near = [match for word in wrong for match in get_close_matches(word, known, 1)]
+        near = [match for word in wrong if (match := nearest(word, known))]
         return f". Did you mean {' and '.join(near)}?" if near else ""
 
 
@@ -184,7 +184,10 @@ class VerbOptions(argparse.Namespace):
                 table = items.replace("_", "-")
                 self.usage_error(f"--{typed} names a column of the table that --{table} gives; got {name}")
             if not path.is_file():
-                self.usage_error(f"--{typed} is a column or a file with a label per row; no file is {name}")
+                near = files_near(path)
+                self.usage_error(
+                    f"--{typed} is a column or a file with a label per row; no file is {name}.{near}"
+                )
             setattr(self, items, path)
             setattr(self, labels, self._label_column(path, typed))
 

@@ -100,7 +100,7 @@ def add_tables(verb: Verb) -> None:
 def _tables(options: VerbOptions) -> None:
     from ..paper import results, tables
 
-    if options.json:
+    if options.json and not options.dry_run:
         options.show(tables.as_json(results.read(options.results)))
     else:
         options.show(None, map(str, tables.write(options.results, options.out)))

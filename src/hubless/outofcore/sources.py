@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays import float_type
-from ..stores.checks import check_columns
+from ..stores.checks import check_columns, columns_in
 from ..stores.store import Facts, Store
 from ..support.mapping import last_written, release_pages
 from .block import Block, Look
@@ -139,4 +139,4 @@ def _facts(piece: Store, *, is_part: bool) -> Facts | None:
 
 def check_label(store: Store, facts: Facts, label: str) -> None:
     """Refuse a column of labels that a store does not have."""
-    check_columns(store.name, [label], facts.columns)
+    check_columns(columns_in(store), [label], facts.columns)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..stores.checks import check_columns
+from ..stores.checks import check_columns, columns_in
 from ..stores.opening import open_store
 from ..stores.store import Facts, Store, StoreError
 from ..support.machine import machine_memory
@@ -85,7 +85,7 @@ def check_fits(store: Store, facts: Facts) -> None:
 def check_named(store: Store, facts: Facts, columns: Sequence[str]) -> None:
     """Refuse columns that a store does not have, as far as it knows them without reading rows."""
     if store.has_fixed_columns:
-        check_columns(store.name, columns, facts.columns)
+        check_columns(columns_in(store), columns, facts.columns)
 
 
 def other_metric(name: str, compares: str, metric: str) -> StoreError:
@@ -96,7 +96,7 @@ def other_metric(name: str, compares: str, metric: str) -> StoreError:
 def text_column(store: Store, name: str | None = None) -> str | None:
     """Return the column of a store to show: the one that is named, else the first of TEXT_COLUMNS, if any."""
     columns = store.facts().columns
-    check_columns(store.name, [] if name is None else [name], columns)
+    check_columns(columns_in(store), [] if name is None else [name], columns)
     return name or next((column for column in TEXT_COLUMNS if column in columns), None)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..stores.files.file_rows import read_table
 from ..stores.store import Batch, Store, StoreError
+from ..support.nearest import did_you_mean
 from ..support.text import short
 from .index_items import IndexItems, all_batches
 
@@ -77,7 +78,8 @@ def _number(text: Any, path: Any) -> float:
         score = float("nan")
     if not np.isfinite(score):
         raise StoreError(
-            f"{path} has the score {short(text)}; expected a number, above 0 for relevant items."
+            f"{path} has {short(text)} as a score, in the column `score` or the last one; expected a number, "
+            "above 0 for relevant items."
         )
     return score
 
@@ -95,7 +97,8 @@ def _read_columns(file: Path) -> list[tuple[Any, Any, Any]]:
     for kind, names in NAMES.items():
         name = next((name for name in names if name in table), None)
         if name is None:
-            raise StoreError(f"{file} has no column of {kind} ids ({names[0]}); it has {short(list(table))}.")
+            has = f"it has {short(list(table))}.{did_you_mean(names[0], table)}"
+            raise StoreError(f"{file} has no column of {kind} ids ({names[0]}); {has}")
         columns.append(table[name])
     return list(zip(*columns, table.get("score", [1] * len(columns[0])), strict=True))
 

@@ -11,7 +11,7 @@ from ..repair.index_items import Source, as_store
 from ..repair.repair import Repair
 from ..repair.truth import Truth
 from ..selection.candidates import name
-from ..stores.checks import check_columns, check_outside
+from ..stores.checks import check_columns, check_outside, columns_in
 from ..stores.store import Store, StoreError
 from ..support.commands import command, typed
 from ..support.credentials import how_to_supply, without_secrets
@@ -197,7 +197,7 @@ def _query_text(queries: Store, text: str | None, query_text: str | None) -> str
 def _query_column(queries: Store, of_items: str | None, of_queries: str | None) -> str | None:
     """Return the column of queries to show: the one that is named, else that of the items, if any."""
     columns = queries.facts().columns
-    check_columns(queries.name, [] if of_queries is None else [of_queries], columns)
+    check_columns(columns_in(queries), [] if of_queries is None else [of_queries], columns)
     return of_queries or (of_items if of_items in columns else None)
 
 

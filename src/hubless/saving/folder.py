@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from ..arrays.inputs import check_count
 from ..support.credentials import without_secrets
+from ..support.nearest import files_near
 from ..support.outputs import check_output, real_path
 from ..support.progress import step
 from ..support.text import printable, short
@@ -184,6 +185,7 @@ def _check_complete(folder: Path) -> None:
         if (problem := kind_of(path)) is not None:
             left = left_behind(folder, (CONFIG, ARRAYS))
             hint = f" An interrupted save left the old model in {left}: rename that." if left else ""
+            hint = hint or ("" if folder.exists() else files_near(folder))
             raise FileNotFoundError(
                 f"{without_secrets(str(path))} is {problem}. Give the folder that hubless.save wrote, with "
                 f"{CONFIG} and {ARRAYS} in it.{hint}"

@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..support.locks import Locked, locked
+from ..support.nearest import did_you_mean
 from ..support.outputs import real_path
 from ..support.text import reason
 from .kinds import METRICS
@@ -37,14 +37,18 @@ def check_path(path: str) -> str:
     return path
 
 
+def columns_in(store: Store) -> str:
+    """Return where the columns of a store are, in words: in it, or in a table beside it."""
+    items = getattr(store, "items", None)
+    return store.name if items is None else f"{store.name} with {items}"
+
+
 def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> None:
     """Refuse columns that a store does not have."""
     for column in requested:
         if column not in known:
             has = ", ".join(known) or "none; for files, give a table that has it (--items, --query-items)"
-            near = get_close_matches(column, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise StoreError(f"{name} has no column {column!r}; it has {has}.{hint}")
+            raise StoreError(f"{name} has no column {column!r}; it has {has}.{did_you_mean(column, known)}")
 
 
 def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> str:
@@ -59,7 +63,8 @@ def choose_vectors(name: str, known: Sequence[str], requested: str | None) -> st
         advice = "A vector is a row or a list of floating-point numbers, and all have one length"
     elif list(known) == [""]:
         advice = "Its vectors have no name: leave out --vector"
-    raise StoreError(f"{name} has {has} of vectors that can be moved. {advice}.")
+    hint = "" if requested is None else did_you_mean(requested, known)
+    raise StoreError(f"{name} has {has} of vectors that can be moved. {advice}.{hint}")
 
 
 def check_outside(store: Store, path: str | os.PathLike[str]) -> None:

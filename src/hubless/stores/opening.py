@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..support.credentials import without_secrets
+from ..support.nearest import files_near
 from .checks import check_metric
 from .journal import was_interrupted
 from .kinds import BUILT_IN, DATABASES, FOLDER, GROUP, SUFFIXES
@@ -54,9 +55,10 @@ def _class_for(text: str) -> Any:
         more = f" Installed packages add {', '.join(plug_ins)}." if plug_ins else ""
         # a mistyped address may have its password anywhere: after // and :, before @, or after ?
         shown = re.sub(r"//.*:.*|:.*@|\?[^#]*", "…", without_secrets(text), flags=re.DOTALL)
+        near = "" if colon or path.exists() else files_near(path, SUFFIXES)
         raise StoreError(
             f"{shown!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder "
-            f"contains such files (not of indexes), and databases are {', '.join(DATABASES)}.{more}"
+            f"contains such files (not of indexes), and databases are {', '.join(DATABASES)}.{more}{near}"
         )
     return kind
 

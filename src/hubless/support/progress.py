@@ -33,7 +33,7 @@ class Step:
     def __init__(self, name: str, total: float | None = None, unit: str = "") -> None:
         """`unit` is what is counted, in the plural; "B" for bytes. Without one, a total gives a share."""
         self.name, self.total, self.unit = name, total, unit
-        self.done = 0.0
+        self.done: float = 0
         self.note = ""  # shown behind the bar
         self.is_shown = False
 
@@ -63,7 +63,8 @@ class _Reporter:
     def line(self, step: Step, seconds: float) -> None:
         line = self.text(f"{step.name}: {duration(seconds)}")
         if seconds >= LINE_AFTER and self.lines:
-            print(painted(line, "faint") if wants_colour(self.stream) else line, file=self.stream, flush=True)
+            self.stream.write((painted(line, "faint") if wants_colour(self.stream) else line) + "\n")
+            self.stream.flush()
 
 
 class _Bar(Thread):

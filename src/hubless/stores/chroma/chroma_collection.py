@@ -15,6 +15,7 @@ from uuid import UUID
 
 import numpy as np
 
+from ...support.nearest import did_you_mean
 from ..checks import check_promoted, check_unchanged, pad_ids, path_lock
 from ..database import Database
 from ..kinds import METRICS
@@ -174,10 +175,13 @@ class ChromaCollection(Database):
         found = find(self.table) if self._pinned is None else self.connection.find_id(self._pinned)
         if found is None:
             known = sorted(item.name for item in self._call(self.connection.client.list_collections, 20))
+            near = did_you_mean(self.table, known)
             begun = (
                 " It is in the middle of a switch: run `hubless recover`." if self.is_interrupted() else ""
             )
-            raise StoreError(f"{self.name} does not exist; there are {', '.join(known) or 'none'}.{begun}")
+            raise StoreError(
+                f"{self.name} does not exist; there are {', '.join(known) or 'none'}.{near}{begun}"
+            )
         return found
 
     def _get(self, collection: Any, **which: Any) -> Any:

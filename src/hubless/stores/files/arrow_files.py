@@ -12,7 +12,7 @@ import numpy as np
 from ...support.imports import need
 from ...support.text import reason
 from ..arrow_columns import as_column, as_list, as_matrix, holds_texts, vector_column, with_width
-from ..checks import as_float, check_columns, readable
+from ..checks import as_float, check_columns, columns_in, readable
 from ..store import ROWS, Batch, Columns, Facts, Mark, StoreError
 from .arrow_format import Regrouped, batch_rows, group_rows, parquet_options
 from .arrow_ipc import IpcFile
@@ -78,7 +78,7 @@ class ArrowFile(FileStore):
     def read_span(self, start: int, last: int, columns: Sequence[str] = ()) -> tuple[np.ndarray, Columns]:
         if not self._is_parquet or self.items is not None:
             return super().read_span(start, last, columns)
-        check_columns(self.name, columns, self.facts().columns)
+        check_columns(columns_in(self), columns, self.facts().columns)
         lengths = self._group_lengths()
         ends = np.cumsum(lengths)
         groups = np.flatnonzero((ends > start) & (ends - lengths < last)).tolist()

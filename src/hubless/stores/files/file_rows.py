@@ -11,6 +11,7 @@ import numpy as np
 
 from ...support.imports import need
 from ...support.mapping import release_pages
+from ...support.nearest import files_near
 from ...support.text import short
 from ...support.untrusted_json import parse_json
 from ..checks import readable
@@ -116,7 +117,8 @@ def read_table(path: str | os.PathLike[str]) -> Columns:
     file = Path(os.path.expanduser(path))
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
-        raise StoreError(f"{file} {what}. Give a table: CSV, TSV, JSON, JSON lines, Parquet or .npy.")
+        near = "" if file.exists() else files_near(file)
+        raise StoreError(f"{file} {what}.{near} Give a table: CSV, TSV, JSON, JSON lines, Parquet or .npy.")
     with readable(file):
         columns = READERS.get(file.suffix.lower(), _lines)(file)
     lengths = {len(values) for values in columns.values()}

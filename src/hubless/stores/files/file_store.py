@@ -15,10 +15,11 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from ...support.commands import command
+from ...support.nearest import files_near
 from ...support.outputs import check_output, real_path
 from ...support.writing import private_folder, remove, sync_all, sync_folder
 from .. import file_marks, switch
-from ..checks import as_float, check_columns, check_outside, check_path, path_lock, readable
+from ..checks import as_float, check_columns, check_outside, check_path, columns_in, path_lock, readable
 from ..journal import identity_of, was_interrupted
 from ..kept_copies import remove_unfinished
 from ..store import ROWS, Batch, Columns, Facts, Mark, Store, StoreError
@@ -80,7 +81,7 @@ class FileStore(Store):
 
     def facts(self) -> Facts:
         facts = self._opened.facts
-        check_columns(self.name, [] if self.id is None else [self.id], facts.columns)
+        check_columns(columns_in(self), [] if self.id is None else [self.id], facts.columns)
         return facts
 
     def mark(self) -> Mark | None:
@@ -117,7 +118,7 @@ class FileStore(Store):
             start += len(vectors)
 
     def blocks(self, columns: Sequence[str] = (), size: int = ROWS) -> Iterator[tuple[np.ndarray, Columns]]:
-        check_columns(self.name, columns, self.facts().columns)
+        check_columns(columns_in(self), columns, self.facts().columns)
         start = 0
         for vectors, values in self._blocks(columns if self.items is None else (), size):
             if self.items is not None:
@@ -206,18 +207,17 @@ class FileStore(Store):
         return guarded(replace(rows, facts=facts), self.path)
 
     def _check_exists(self) -> None:
-        if self.path.exists():
-            return
-        if was_interrupted(self.path):
+        if not self.path.exists() and was_interrupted(self.path):
             raise StoreError(
                 f"a switch of {self.path} is happening, or was interrupted. Try again in a moment; if it was "
                 f"interrupted: {command('recover', self.name)}"
             )
-        raise StoreError(f"{self.path} does not exist. Give a file or a folder with vectors.")
+        if not self.path.exists():
+            raise StoreError(f"{self.path} does not exist. Give a file or a folder.{files_near(self.path)}")
 
     def _columns(self, names: Sequence[str], where: Any) -> Columns:
         known = self._opened.columns
-        check_columns(self.name, names, list(known))
+        check_columns(columns_in(self), names, list(known))
         return {name: list(known[name](where)) for name in names}
 
     # --- building green ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...support.credentials import secrets_in
 from ...support.imports import need
+from ...support.nearest import MOST, did_you_mean, files_near
 from ...support.outputs import check_output
 from ..arrow_columns import as_matrix, vector_column
 from ..checks import as_float, check_columns, check_promoted, pad_ids, path_lock
@@ -150,7 +151,8 @@ class LanceTable(Database):
     @cached_property
     def _database(self) -> Any:
         if self._folder is not None and not self._folder.is_dir():  # LanceDB would create it
-            raise StoreError(f"{self.address} does not exist: give the folder of a LanceDB database.")
+            near = files_near(self._folder)
+            raise StoreError(f"{self.address} does not exist: give the folder of a LanceDB database.{near}")
         with engine_errors(f"opening {self.name}"):
             return need("lancedb", "lancedb").connect(self.address)
 
@@ -160,7 +162,8 @@ class LanceTable(Database):
         try:
             table = self._database.open_table(table_name, version=version)
         except ValueError as error:
-            raise StoreError(f"{self.name} does not exist: {str(error).rstrip('.')}.") from error
+            near = did_you_mean(table_name, self._database.table_names(limit=MOST))
+            raise StoreError(f"{self.name} does not exist: {str(error).rstrip('.')}.{near}") from error
         if is_old:
             details = table.branches.list().get(branch)
             if details is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...support.imports import need
+from ...support.nearest import MOST, did_you_mean
 from ..checks import check_columns
 from ..store import StoreError
 
@@ -66,6 +67,13 @@ JOIN pg_type t ON t.oid = o.opcintype
 LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x')
 WHERE i.indrelid = %s AND i.indisvalid
 ORDER BY c.relname
+"""
+
+
+TABLES = """
+SELECT schemaname, tablename FROM pg_tables
+WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
+LIMIT %s
 """
 
 
@@ -199,7 +207,9 @@ def read_catalog(connection: Any, path: Path, id: str | None = None, vector: str
     """Return what the catalog has on a table; StoreError where it, its id or its vector is missing."""
     oid = oid_of(connection, path)
     if oid is None:
-        raise StoreError(f"there is no table {shown(path)}. Check its name and schema; case matters.")
+        known = [shown(tuple(row)) for row in connection.execute(TABLES, [MOST]).fetchall()]
+        near = did_you_mean(shown(path), known)
+        raise StoreError(f"there is no table {shown(path)}. Check its name and schema; case matters.{near}")
     with connection.cursor(row_factory=need("psycopg.rows", "pgvector").namedtuple_row) as cursor:
         owner, is_heap = cursor.execute(TABLE, [oid]).fetchone()
         columns = cursor.execute(COLUMNS, [oid]).fetchall()

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...support.imports import need
+from ...support.nearest import did_you_mean
 from ..checks import check_unchanged
 from ..database import Database
 from ..store import Facts, Mark, StoreError
@@ -68,7 +69,8 @@ class QdrantCollection(PointStore, Database):
     def facts(self) -> Facts:
         if not self.exists():
             known = sorted(item.name for item in self._call("get_collections").collections)
-            raise StoreError(f"{self.name} does not exist; there are {', '.join(known) or 'none'}.")
+            near = did_you_mean(self.table, known)
+            raise StoreError(f"{self.name} does not exist; there are {', '.join(known) or 'none'}.{near}")
         info, layout, kind = self._info(), self._layout(), "Qdrant collection"
         count = int(self._call("count", self.table, exact=True).count)
         index = _index(info, layout.dense[layout.name])
