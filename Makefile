@@ -31,6 +31,8 @@ test-all: $(VENV)/installed-test-all
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs src web benchmarks
+	$(BIN)/python docs/words.py
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy

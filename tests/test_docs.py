@@ -244,3 +244,18 @@ def test_picture_can_be_drawn(tmp_path, monkeypatch):
     style = re.search("<style>@media .prefers-color-scheme: dark.*?</style>", drawn)[0]
     for rule in set(re.findall("(?:fill|stroke): #[0-9a-f]{6}", drawn.replace(style, ""))):
         assert f'[style*="{rule}"]' in style  # no dark letters on a dark ground
+
+
+def test_the_page_of_the_terminal_shows_a_dry_run_as_it_is(capsys, tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "terminal.md").read_text()
+    (command,) = re.findall(r"```sh\nhubless (.*)\n```", page)
+    shown = re.search(r"```text\n(would read.*?)```", page, re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    np.save("vectors.npy", np.eye(900, 4, dtype=np.float32))
+    np.save("labels.npy", np.arange(900) % 2)
+    assert cli.main(shlex.split(command)) == 0
+    assert capsys.readouterr().out == shown
+    verbs = cli.parsers_of(cli.parser())
+    writing = re.search(r"All verbs that write have it: (.*)", page)[1]
+    has = {name for name, verb in verbs.items() if "--dry-run" in verb._option_string_actions}
+    assert {*re.findall(r"`(\w+)`", writing)} == has

@@ -1,4 +1,4 @@
-"""`--dry-run` refuses what the run refuses, says what would be written, and writes nothing; for every verb."""
+"""`--dry-run` refuses what the run refuses, says what would be written, and writes nothing: for all verbs."""
 
 import gc
 import json

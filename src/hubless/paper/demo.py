@@ -51,7 +51,7 @@ Next:
 
 
 def compare(n_splits: int = 3) -> list[dict[str, Any]]:
-    """Return one row per dataset and method: mean and standard error over the splits."""
+    """Return one row per data set and method: mean and standard error over the splits."""
     rows = []
     with step(
         "comparing on digits, wine, iris and blobs", len(DATASETS) * len(SHOWN) * n_splits, "fits"
