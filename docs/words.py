@@ -1,4 +1,4 @@
-"""Look for phrases of words.txt in what users read: pages, help texts, docstrings, messages, the page's words.
+"""Look for phrases of words.txt in what users read: documents, help, docstrings, messages, the page.
 
 `python docs/words.py` prints each place with what to say instead, and fails where there are any.
 """
@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 MARKDOWN = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/*.md", "web/README.md")
 # what is code in a page or a docstring: fences, `code`, links, names with _ or . or ( or =, options, doctests
 CODE = re.compile(
-    r"^(`{3,}).*?^\1$|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>|https?://\S+|\S*[_=(/\\]\S*|--[\w-]+|^ *(?:>>>|\.\.\.) .*?$",
+    r"^(`{3,}).*?^\1$|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>|https?://\S+|\S*[_=(/\\]\S*|--[\w-]+"
+    r"|^ *(?:>>>|\.\.\.) .*?$",
     re.MULTILINE | re.DOTALL,
 )
 JAVASCRIPT = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL)

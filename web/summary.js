@@ -38,8 +38,8 @@ const states = (counts, words) =>
   `Asked: ${words.asked}. ` +
   `Before: the stored vectors as they are. After: each is replaced by its moved vector; ${words.queries}.` +
   (counts.classes ? ` The nearest ${counts.k_before} vote before, the nearest ${counts.k} after.` : "") +
-  ` A hub here is an item in ${count(counts.hub_from)} answers or more: by chance, any item is in at most ` +
-  `${percent(counts.hub_false_alarms, 0)} of such collections.`;
+  ` A hub here is an item in ${count(counts.hub_from)} answers or more: by chance, at most ` +
+  `${percent(counts.hub_false_alarms, 0)} of such collections have an item in as many.`;
 
 const verdictBand = ({ verdict, sentence }) => {
   const [icon, kind] = VERDICTS[verdict.kind] ?? ["?", "no-gain"];

@@ -16,11 +16,11 @@ def test_demo_prints_a_table(capsys, monkeypatch):
     monkeypatch.setattr(demo, "DATASETS", {"iris": demo.DATASETS["iris"]})
     assert cli.main(["demo", "--splits", "2"]) == 0
     shown = capsys.readouterr()
-    words = ("iris", "105 × 4", "Euclidean", "Move-query", "Move-labeled", "auto", "N10 skewness", "Next:")
+    words = ("iris", "105 × 4", "Euclidean", "Move-query", "Move-labeled", "auto", "N10 skewness", "Next,")
     for word in words:
         assert word in shown.out
     assert max(map(len, shown.out.splitlines())) <= 80
-    assert shown.err == ""  # no progress bar in a pipe
+    assert shown.err == ""  # no bar in a pipe
 
 
 @pytest.mark.slow

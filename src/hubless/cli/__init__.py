@@ -20,10 +20,10 @@ from .options import Parser, Verb, VerbOptions
 CODES = "exit codes: 0 success; 1 failure, and why; 2 usage error; 130 interrupted"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the module with the options, and words
     "start here": {
-        "demo": ("paper", "compare plain k-NN with three ways to move, on embedded data"),
+        "demo": ("paper", "compare plain k-NN with three ways to move, on example data"),
     },
     "look at an index; nothing in it is changed": {
-        "doctor": ("look", "diagnose an index: metric, vectors, hubs, is moving safe?"),
+        "doctor": ("look", "diagnose an index: metric, vectors, hubs, whether moving is safe"),
         "report": ("report", "write a page that shows hubs and what moving changes"),
         "status": ("switch", "say whether an index was moved, and by which model"),
     },
@@ -41,15 +41,15 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the modul
         "promote": ("switch", "switch to the moved index under the same name"),
         "rollback": ("switch", "switch back to the original under the same name"),
         "recover": ("switch", "complete or undo a switch that was interrupted"),
-        "move": ("move", "move new items on their way in, from stdin to stdout"),
+        "move": ("move", "move new items before they are added, from stdin to stdout"),
         "export": ("move", f"write a model for {', '.join(FORMS)}"),
     },
     "your shell": {
-        "completion": ("shell", "print a script that completes verbs and options"),
+        "completion": ("shell", "print a script for your shell: the Tab key completes commands"),
     },
     "the paper": {
-        "reproduce": ("paper", "run the paper's experiments, as raw results"),
-        "tables": ("paper", "make its tables from raw results, beside the published ones"),
+        "reproduce": ("paper", "run the paper's experiments and keep the raw results"),
+        "tables": ("paper", "make the paper's tables from raw results, beside the published"),
     },
 }
 VERBS = {name: entry for verbs in GROUPS.values() for name, entry in verbs.items()}

@@ -24,8 +24,8 @@ STARTS = {
 HELP = (  # parts of a help text, and their styles
     (re.compile(r"^(?=\S)[^:\n]*:(?=$| hubless )", re.MULTILINE), "heading"),  # headings, and usage:
     (re.compile(r"(?<=^  )hubless .*?(?=  |$)", re.MULTILINE), "name"),  # commands to type
-    (re.compile(r"(?<=^  )-\S+(?:, --\S+)*", re.MULTILINE), "name"),  # options
-    (re.compile(r"(?<=^  )[a-z]+(?= {2,}[a-z])", re.MULTILINE), "name"),  # verbs
+    (re.compile(r"(?<=^  )-[\w-]+|(?<=, )--[\w-]+(?=  | [A-Z]|$)", re.MULTILINE), "name"),  # options
+    (re.compile(r"(?<=^  )[a-z]+(?= +[a-z])", re.MULTILINE), "name"),  # verbs
 )
 
 

@@ -6,7 +6,11 @@ from io import StringIO
 from typing import Any
 
 from ..repair.defaults import FETCHED
+from .lines import styled
 from .options import LABELS, MODEL, SOURCE, TEXT, Verb, VerbOptions, option, positive
+
+# verdicts of the doctor, and their styles
+VERDICTS = {"hubs": "doubt", "some hubs": "doubt", "no hubs": "good", "do not move": "bad", "moved": "good"}
 
 
 def add_doctor(verb: Verb) -> None:
@@ -29,7 +33,11 @@ def _doctor(options: VerbOptions) -> None:
     from ..repair.doctor import diagnose
 
     queries = options.open_queries()
-    options.show(diagnose(options.open_source(), queries=queries, **options.given("text", "k")))
+    diagnosis = diagnose(options.open_source(), queries=queries, **options.given("text", "k"))
+    lines = str(diagnosis).split("\n")
+    first = len(lines) - len(diagnosis.advice)  # which begins with the verdict, two lines
+    verdict = styled(VERDICTS[diagnosis.verdict], lines[first : first + 2])
+    options.show(diagnosis, [*lines[:first], *verdict, *lines[first + 2 :]])
 
 
 def add_explain(verb: Verb) -> None:

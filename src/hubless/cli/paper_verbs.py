@@ -10,8 +10,12 @@ from .options import Verb, VerbOptions, files_of, option, positive
 
 def add_demo(verb: Verb) -> None:
     """Add the options of `hubless demo`."""
-    verb.explain(_demo, "hubless demo --splits 5 --json", more="The data are digits, wine, iris and blobs.")
-    option(verb, "--splits N", "random 70 : 30 splits (default: 3)", type=positive, default=3)
+    verb.explain(
+        _demo,
+        "hubless demo --splits 5 --json",
+        more="The data are 600 handwritten digits, wine, iris, and blobs made in 200 dimensions.",
+    )
+    option(verb, "--splits N", "random 70 : 30 splits (default: 2)", type=positive, default=2)
     option(verb, "--report FILE", "also write a page about the hubs of the blobs", type=Path)
     verb.add_dry_run(files_of("report"))
 

@@ -13,8 +13,7 @@ def add_completion(verb: Verb) -> None:
         'eval "$(hubless completion bash)"  # in ~/.bashrc',
         'eval "$(hubless completion zsh)"   # in ~/.zshrc, after compinit',
         "hubless completion fish | source   # in ~/.config/fish/config.fish",
-        more="The script completes verbs, options, their choices and files, and runs no Python when you "
-        "press Tab.",
+        more="It completes verbs, options, their choices and files, and runs no Python when you press Tab.",
         has_json=False,
     )
     option(verb, "shell", "the shell that you use", choices=SHELLS)
