@@ -39,8 +39,8 @@ def hub_table(states: Mapping[str, Hubness], chance: Chance) -> list[str]:
 def hub_notes(hubness: Hubness, chance: Chance) -> list[str]:
     """Return what a hub is, and how many items no answer can have."""
     notes = [
-        f"A hub is in so many answers that, by chance, at most {chance.false_alarms:.0%} of such indexes have "
-        "an item in as many.".replace("%", " %")
+        f"A hub is in so many answers that, by chance, at most {chance.false_alarms:.0%} of such indexes "
+        "have an item in as many.".replace("%", " %")
     ]
     if chance.least_antihub_share > 0:
         notes.append(

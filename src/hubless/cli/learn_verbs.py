@@ -153,8 +153,8 @@ def add_update(verb: Verb) -> None:
         _update,
         "hubless update model new.npy --items new.csv --labels category -o model-2",
         "hubless update model-2 new.npy --items new.csv --labels category --remove -o model-3",
-        more="This works for models of `hubless fit --mover ridge`. The old model is not changed; the strength λ of the "
-        "move is not chosen again.",
+        more="This works for models of `hubless fit --mover ridge`. The old model is not changed; the "
+        "strength λ of the move is not chosen again.",
     )
     option(verb, "model", MODEL)
     verb.add_source()

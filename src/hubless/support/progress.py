@@ -12,7 +12,8 @@ from contextvars import ContextVar
 from functools import wraps
 from threading import Event, Lock, Thread
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
 
 from .terminal import is_terminal, painted, wants_colour
 from .text import encodable, printable
@@ -139,13 +140,16 @@ def reporting(progress: bool | None, *, lines: bool = False) -> Iterator[None]:
 def reports_steps(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function report its steps as its argument `progress` says."""
 
-    @wraps(function)
-    def reporting_function(*args: P.args, **kwargs: P.kwargs) -> T:
+    report = reporting
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         progress: Any = kwargs.get("progress", False)
-        with nullcontext() if progress is False else reporting(progress):
+        with report(progress):
             return function(*args, **kwargs)
 
-    return reporting_function
+    # with the globals of the function: by these, doctest knows that it is of its module
+    same = FunctionType(call.__code__, function.__globals__, call.__name__, None, call.__closure__)
+    return cast(Callable[P, T], wraps(function)(same))
 
 
 @contextmanager
