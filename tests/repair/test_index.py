@@ -11,11 +11,12 @@ from sklearn.metrics import ndcg_score
 
 from hubless.movers import MoveLabeled, Shrink
 from hubless.neighbors.knn import unit
-from hubless.repair.apply import apply_index, check_movable, promote_index
+from hubless.repair.apply import apply_index, promote_index
 from hubless.repair.evaluate import evaluate_labels, evaluate_pairs
 from hubless.repair.index_items import read_items
 from hubless.repair.judgements import match_judgements, read_judgements
 from hubless.repair.learn_in_memory import learn_from_pairs
+from hubless.repair.movable import check_movable
 from hubless.repair.move_stream import move_arrow
 from hubless.repair.predict import predict_index
 from hubless.repair.recall import compare_recall, recall

@@ -34,7 +34,7 @@ class CopiedObjects(LocalObjects):
 
     def __init__(self, objects: LocalObjects, seen: Survey, work: Work, drawn: np.ndarray | None) -> None:
         self.objects, self.filled, self.drawn = objects, seen.filled, drawn
-        self.name, self.look, self.progress = objects.name, objects.look, objects.progress
+        self.name, self.look = objects.name, objects.look
         self.memory, self.room, self.itemsize = objects.memory, objects.room, work.dtype.itemsize
         self.size, self.n_blocks = objects.size, -(-seen.n // objects.size)
         self.read_work = work
@@ -58,7 +58,11 @@ class CopiedObjects(LocalObjects):
             return False
         try:
             numbers = self.objects.map(
-                self._write, np.concatenate, self.read_work, wanted=self.filled, title="copy"
+                self._write,
+                np.concatenate,
+                self.read_work,
+                wanted=self.filled,
+                title="copying to a temporary file",
             )
         except _NoRoom:
             return False

@@ -106,7 +106,7 @@ def with_sample(objects: Objects, seen: Survey, most: int, seed: int, use: Any) 
     kept = None if seen.kept is None else seen.kept.draw(draw, work.classes)
     if kept is not None:
         return use(kept._replace(X=kept.X.astype(work.dtype), every=kept.every.astype(work.dtype)))
-    sample = objects.map(drawn_rows, Drawn.join, work, draw, wanted=seen.filled, title="sample")
+    sample = objects.map(drawn_rows, Drawn.join, work, draw, wanted=seen.filled, title="drawing a sample")
     return objects.take(objects.call(use, sample))
 
 
@@ -118,7 +118,7 @@ def _with_all(objects: Objects, seen: Survey, use: Any) -> Any:
         return use(Rows(np.arange(seen.n), kept[0].astype(work.dtype, copy=False), kept[1]), work.classes)
     if seen.kept is not None:
         seen.kept.clear()
-    rows = objects.map(all_rows, Rows.join, work, wanted=seen.filled, title="read")
+    rows = objects.map(all_rows, Rows.join, work, wanted=seen.filled, title="reading the objects")
     return objects.take(objects.call(use, rows, work.classes))
 
 
@@ -173,7 +173,9 @@ def _sum_in_groups(pairs: PairSummation, needs: Needs, n_sources: int, plan: Pla
                 pairs, sources = replace(pairs, **how), copied.sources
         objects, work = pairs.objects, pairs.work
         if needs.class_means:
-            sums = objects.map(class_sums, ClassSums.join, work, wanted=work.filled, title="means")
+            sums = objects.map(
+                class_sums, ClassSums.join, work, wanted=work.filled, title="adding up classes"
+            )
             means = objects.call(ClassSums.means, sums, seen.sizes)
         if needs.n_targets:
             pairs = replace(pairs, class_means=means if needs.within_classes else None)

@@ -118,7 +118,7 @@ class PairSummation:
         """Draw the sources, search for their targets, and add up the moments; None for no pair."""
         objects, blocks = self.objects, self.work.blocks_with(numbers)
         sources = objects.map(
-            chosen_rows, Rows.join, self.work, numbers, wanted=blocks, title=f"draw {title}"
+            chosen_rows, Rows.join, self.work, numbers, wanted=blocks, title=f"drawing sources {title}"
         )
         near = self._nearest(sources, checkpoint, title)
         blocks = objects.take(objects.call(target_blocks, near, self.work))
@@ -128,7 +128,9 @@ class PairSummation:
         if self.within_classes:
             centring = objects.call(Centring.within, sources, self.class_means)
         shared = (self.work, sources, near, centring)
-        moments = objects.map(pair_moments, add_moments, *shared, wanted=blocks, title=f"sum {title}")
+        moments = objects.map(
+            pair_moments, add_moments, *shared, wanted=blocks, title=f"adding up pairs {title}"
+        )
         result: Moments = objects.take(moments)
         return result
 
@@ -157,7 +159,11 @@ class PairSummation:
             return kept[0]
         shared = (self.work, sources, self.k, checkpoint)
         near = self.objects.map(
-            nearest_of_sources, nearest_of_blocks, *shared, wanted=missing, title=f"search {title}"
+            nearest_of_sources,
+            nearest_of_blocks,
+            *shared,
+            wanted=missing,
+            title=f"searching for targets {title}",
         )
         return self.objects.call(_merged, near, *kept) if kept else near
 

@@ -3,7 +3,6 @@
 This is a blue/green deployment: "blue" is the store that serves, "green" the moved copy that is built.
 """
 
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,15 +12,15 @@ from ..outofcore.dask.engine import cluster
 from ..stores.checks import check_unchanged
 from ..stores.files.file_store import FileStore
 from ..stores.reconcile import Reconcile
-from ..stores.store import Batch, Facts, Mark, Store, StoreError
+from ..stores.store import Mark, Store, StoreError
 from ..support.progress import end_dry_run, is_dry_run, reports_steps, step
 from ..support.version import __version__
-from .before_reading import check_dimension, check_named, check_original, last_part
+from .before_reading import check_named, last_part
 from .build_copy import fill, unmoved_notes, write_on_dask, write_rows
-from .index_items import Model, Source, as_repair, as_store, read_items
-from .late_rows import check_lengths, reconcile_by, reconcile_with
+from .index_items import Model, Source, as_repair, as_store
+from .late_rows import reconcile_by, reconcile_with
+from .movable import check_movable, check_nothing_is_lost, check_same_rows, count_missing
 from .recall import compare_recall
-from .repair import Repair
 
 
 @reports_steps
@@ -81,8 +80,8 @@ def apply_index(
     with nullcontext() if dask is None else cluster(dask), green.lock():
         with step(f"checking {facts.count:,} rows of {last_part(blue.name)}"):
             notes = check_movable(repair, blue, facts)
-        _check_same_rows(repair, blue)
-        _check_nothing_is_lost(blue, green)
+        check_same_rows(repair, blue)
+        check_nothing_is_lost(blue, green)
         green.begin(blue, mark)
         write: Any = write_rows if dask is None else write_on_dask
         write = partial(write, repair, blue, green, facts.count)
@@ -209,7 +208,7 @@ def rollback_index(source: Source) -> dict[str, Any]:
     if is_dry_run():
         original.facts()  # refuses one that is gone, as the switch itself does
     with step(f"switching {store.name} back to {last_part(original.name)}"):
-        added = _count_missing(store, original)
+        added = count_missing(store, original)
         kept = store.rollback()
     return {"serving": store.name, "moved_kept_as": kept, "added_since": added, "note": store.switch_note}
 
@@ -280,57 +279,3 @@ def _recover(store: Store) -> bool:
 def _is_interrupted(mark: Mark) -> bool:
     """Return whether a promote switched but was interrupted: what serves lacks its search index."""
     return mark.original is not None and not mark.done
-
-
-# --- what is refused ----------------------------------------------------------------------------------------
-
-
-def check_movable(
-    model: Repair, blue: Store, facts: Facts, batches: Iterable[Batch] | None = None
-) -> list[str]:
-    """Refuse a store that moving would harm, and return notes for the user.
-
-    `batches` are the rows to check, by default all.
-    """
-    if model.moves_nothing:
-        raise StoreError("this model moves nothing: not moving was the best choice. Keep the index as it is.")
-    check_original(blue, facts)
-    check_dimension(model, facts.dimension, blue.name)
-    notes = [] if model.query_note is None else [model.query_note]
-    metric = facts.metric or model.stored_metric
-    if model.stored_metric == "l2" != metric:
-        raise StoreError(f"{blue.name} compares by {metric}, the model is for l2. Fit one for this metric.")
-    check_lengths(model, blue.name, metric, blue.batches() if batches is None else batches)
-    if metric == model.metric or model.stored_metric == "l2":  # of corrected items, which have other lengths
-        return notes
-    by = "inner product" if metric == "ip" else "L2"
-    return [f"{blue.name} compares unit vectors by {by}: moved vectors are brought to length 1.", *notes]
-
-
-def _check_same_rows(model: Repair, blue: Store) -> None:
-    """Refuse steps of single items by row number in data other than what the model learned from."""
-    if model.steps is None or not blue.ids_are_row_numbers():
-        return
-    if read_items(blue).in_space(model.metric).about()["fingerprint"] != model.fingerprint:
-        raise StoreError(
-            f"the model moves some items by their row number, and {blue.name} is not the data it was learned "
-            "from. Fit again; or give the items ids (--items, --id), then fit."
-        )
-
-
-def _check_nothing_is_lost(blue: Store, green: Store) -> None:
-    """Refuse to build over a store that has served: rows that were added to it are nowhere else."""
-    mark = green.mark() if green.exists() else None
-    if mark is None or mark.original is None:
-        return
-    added = _count_missing(green, blue)
-    if added:
-        raise StoreError(
-            f"{green.name} has served, and {added:,} of its rows are not in {blue.name}: they would be lost. "
-            "Give another name; or first add them to the original, or remove this one."
-        )
-
-
-def _count_missing(store: Store, other: Store) -> int:
-    """Count the rows of a store that another one lacks."""
-    return sum(int((~other.contains(ids)).sum()) for ids in store.ids())

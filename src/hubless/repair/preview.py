@@ -11,10 +11,10 @@ from ..neighbors.knn import unit
 from ..stores.store import Batch, Facts, Store, StoreError
 from ..support.progress import reports_steps, step
 from ..support.text import printable_lines
-from .apply import check_movable
 from .before_reading import check_asked, check_named, check_queries_of, opened_queries
 from .defaults import FETCHED
 from .index_items import Model, Source, as_repair, as_store, read_queries
+from .movable import check_movable
 from .repair import Repair
 
 SHOWN = 3  # queries, where no rows are given
