@@ -1,4 +1,4 @@
-"""What `apply` refuses: stores that moving would harm, other data than the model's, rows that would be lost."""
+"""What `apply` refuses: stores that moving would harm, data of another model, rows that would be lost."""
 
 from collections.abc import Iterable
 
