@@ -24,8 +24,8 @@ def read_mark(connection: Any, table: str) -> Mark | None:
     if not _objects(connection) or not _is_ours(connection):
         return None
     query = f"SELECT mark FROM {MARKS} WHERE lower(name) = lower(?)"
-    row = connection.execute(query, [table]).fetchone()
-    return None if row is None or not isinstance(row[0], str) else Mark.from_json(row[0])
+    rows = connection.execute(query, [table]).fetchall()
+    return Mark.from_json(rows[0][0]) if len(rows) == 1 and isinstance(rows[0][0], str) else None
 
 
 def put_mark(connection: Any, table: str, mark: Mark | None) -> None:
