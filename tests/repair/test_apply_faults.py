@@ -29,13 +29,14 @@ ROOT = Path(__file__).parents[2]
 MOMENTS = 12  # of all, spread evenly from the first to the last
 BY_CLOCK = 3
 FILES = ["npy", "parts", "faiss"]
-TESTED = [*FILES, "lance", "pgvector", "qdrant"]  # `python -m benchmarks faults` has all
+TESTED = [*FILES, "lance", "pgvector", "qdrant", "sqlite", "duckdb"]  # `python -m benchmarks faults` has all
 
 
 @pytest.fixture(scope="module")
 def driver():
     """The process that applies, for all tests: it takes seconds to start."""
     packages = ["pyarrow.dataset", "pyarrow.parquet", "faiss", "lancedb", "psycopg.sql", "qdrant_client"]
+    packages += ["sqlite_vec", "duckdb"]
     command = [sys.executable, "-m", "tests.repair.fault_driver", *packages]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as driver:
@@ -107,7 +108,7 @@ files_and_hdf5 = pytest.mark.parametrize(
     "trial", [*FILES, "hdf5"], indirect=True
 )  # which buffers what it writes
 every_to_another_width = pytest.mark.parametrize(
-    "trial", [f"{name} to {width}" for name, width in zip(TESTED, [21, 5] * 3, strict=True)], indirect=True
+    "trial", [f"{name} to {width}" for name, width in zip(TESTED, [21, 5] * 4, strict=True)], indirect=True
 )
 
 every_corrected = pytest.mark.parametrize(

@@ -15,9 +15,17 @@ FUNCTIONS = {
 }
 
 
+def connect(path):
+    """Connect to write, or else to read where this process has the file open to read."""
+    try:
+        return duckdb.connect(str(path))
+    except duckdb.ConnectionException:
+        return duckdb.connect(str(path), read_only=True)
+
+
 def run(path, *statements):
     """Run statements, a text or a text and its values; return the rows of the last one."""
-    with duckdb.connect(str(path)) as database:
+    with connect(path) as database:
         for statement in statements:
             text, *values = [statement] if isinstance(statement, str) else statement
             rows = database.execute(text, *values).fetchall()
@@ -39,7 +47,7 @@ def fill(path, ids, X, texts, table="items", key="PRIMARY KEY"):
 
 
 def insert(path, ids, X, texts, table="items"):
-    with duckdb.connect(str(path)) as database:
+    with connect(path) as database:
         database.register("rows", rows_of(ids, X, texts))
         database.execute(f"INSERT INTO {table} SELECT * FROM rows")
 
@@ -47,7 +55,7 @@ def insert(path, ids, X, texts, table="items"):
 def ask_for(path, queries, k, metric="l2", table="items"):
     width = np.shape(queries)[1]
     query = f"SELECT id FROM {table} ORDER BY {FUNCTIONS[metric]}(embedding, ?::FLOAT[{width}]) LIMIT {k}"
-    with duckdb.connect(str(path)) as database:
+    with connect(path) as database:
         found = [database.execute(query, [q]).fetchall() for q in np.asarray(queries).tolist()]
     return [[i for (i,) in rows] for rows in found]
 

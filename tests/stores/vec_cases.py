@@ -13,9 +13,9 @@ from tests.stores.store_contract import Case, model_for, sample
 INSERT = "INSERT INTO {} (id, embedding, text) VALUES (?, ?, ?)"
 
 
-def connect(path):
+def connect(path, timeout=60):
     """Connect as the README of sqlite-vec says."""
-    connection = sqlite_module().connect(str(path), timeout=60)
+    connection = sqlite_module().connect(str(path), timeout=timeout)
     connection.enable_load_extension(True)
     sqlite_vec.load(connection)
     connection.enable_load_extension(False)
@@ -50,9 +50,9 @@ def insert(path, ids, X, texts, table="items"):
         database.commit()
 
 
-def ask_for(path, queries, k, table="items"):
+def ask_for(path, queries, k, table="items", timeout=60):
     query = f"SELECT id FROM {table} WHERE embedding MATCH ? AND k = ? ORDER BY distance"
-    with closing(connect(path)) as database:
+    with closing(connect(path, timeout)) as database:
         encoded = [np.asarray(q, np.float32).tobytes() for q in queries]
         return [[i for (i,) in database.execute(query, [q, k])] for q in encoded]
 

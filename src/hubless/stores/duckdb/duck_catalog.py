@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...support.imports import need
 from ..checks import check_columns, choose_vectors
 from ..sql.sql_marks import MARKS
 from ..sql.sql_names import quoted
 from ..store import StoreError
+from .duck_session import EXTRA
 
 HERE = "schema_name = 'main' AND database_name = current_database()"
 VECTOR = re.compile(r"(FLOAT|DOUBLE)\[(\d*)\]")
@@ -176,8 +178,7 @@ def check_movable(connection: Any, name: str, layout: DuckLayout) -> None:
 
 def check_triggers(connection: Any, name: str, table: str) -> None:
     """Refuse triggers on a table, or that write to it: they would write vectors that are not moved."""
-    query = "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'duckdb_triggers'"
-    if connection.execute(query).fetchall() == [(0,)]:  # before DuckDB 2
+    if int(need("duckdb", EXTRA).__version__.partition(".")[0]) < 2:  # which has no triggers
         return
     word = re.compile(rf"(?<!\w){re.escape(table)}(?!\w)", re.I)
     for trigger, sql in connection.execute("SELECT trigger_name, sql FROM duckdb_triggers()").fetchall():
