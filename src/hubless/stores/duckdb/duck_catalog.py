@@ -39,7 +39,8 @@ class DuckIndex(NamedTuple):
     @property
     def is_hnsw(self) -> bool:
         """Whether it searches vectors, by the extension vss."""
-        return re.search(r"\bUSING\s+HNSW\b", self.sql, re.I) is not None
+        unquoted = re.sub(r"""(["']).*?\1""", "", self.sql, flags=re.S)
+        return re.search(r"\bUSING\s+HNSW\b", unquoted, re.I) is not None
 
     @property
     def metric(self) -> str:

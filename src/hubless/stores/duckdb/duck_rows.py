@@ -1,6 +1,5 @@
 """Rows of a DuckDB table, as Arrow and NumPy, and back. Other columns than vectors never leave the engine."""
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -40,15 +39,7 @@ def known_ids(layout: DuckLayout, ids: Sequence[Any]) -> list[Any]:
         return [i for i in whole if -(2**63) <= i < 2**63]
     if layout.id.type in LARGE:
         return [str(int(i)) for i in ids if isinstance(i, int | np.integer)]
-    texts = [i for i in ids if isinstance(i, str)]
-    return [id for text in texts for id in _uuids(text)] if layout.id.type == "UUID" else texts
-
-
-def _uuids(text: str) -> list[str]:
-    try:
-        return [str(uuid.UUID(text))]
-    except ValueError:
-        return []
+    return [i for i in ids if isinstance(i, str)]
 
 
 def ids_of(layout: DuckLayout, column: Any) -> np.ndarray:
@@ -107,9 +98,14 @@ def sent(connection: Any, layout: DuckLayout, ids: list[Any], moved: np.ndarray 
         connection.unregister(SENT)
 
 
+def sent_id(layout: DuckLayout) -> str:
+    """Return an id that was sent in the type of the column; null where that type cannot have it."""
+    return f"TRY_CAST(m.id AS {layout.id.type})"
+
+
 def same_id(layout: DuckLayout, table: str) -> str:
     """Return the condition that a row of a table has an id that was sent."""
-    return f"{table}.{quoted(layout.id.name)} = m.id::{layout.id.type}"
+    return f"{table}.{quoted(layout.id.name)} = {sent_id(layout)}"
 
 
 def fetch(connection: Any, layout: DuckLayout, ids: Sequence[Any], columns: Sequence[str]) -> Batch:
@@ -151,7 +147,7 @@ def write(connection: Any, green: DuckLayout, blue: DuckLayout, batch: Batch, mo
     names = [green.id.name, *(column.name for column in blue.copied)]
     type = f"{green.number}[{green.width or ''}]"
     with sent(connection, blue, ids, moved) as rows:
-        there = f"SELECT m.id::{green.id.type} FROM {quoted(SENT)} m"
+        there = f"SELECT {sent_id(green)} FROM {quoted(SENT)} m"
         connection.execute(f"DELETE FROM {green.place} WHERE {quoted(green.id.name)} IN ({there})")
         connection.execute(
             f"INSERT INTO {green.place} ({quoted(green.vector.name)}, {listed(names)}) "
@@ -162,7 +158,7 @@ def write(connection: Any, green: DuckLayout, blue: DuckLayout, batch: Batch, mo
 def remove(connection: Any, layout: DuckLayout, ids: Sequence[Any]) -> None:
     """Delete the rows with these ids."""
     with sent(connection, layout, known_ids(layout, ids)):
-        there = f"SELECT m.id::{layout.id.type} FROM {quoted(SENT)} m"
+        there = f"SELECT {sent_id(layout)} FROM {quoted(SENT)} m"
         connection.execute(f"DELETE FROM {layout.place} WHERE {quoted(layout.id.name)} IN ({there})")
 
 
