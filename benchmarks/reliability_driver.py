@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 LONG = 300  # seconds that a job may take on a busy machine
 ENGINES = (
     *("pyarrow.dataset", "pyarrow.parquet", "pyarrow.feather", "h5py", "faiss", "lancedb", "psycopg.sql"),
-    *("qdrant_client", "qdrant_edge", "hubless.cli.learn_verbs", "hubless.repair.update"),
+    *("qdrant_client", "qdrant_edge", "pysqlite3.dbapi2", "sqlite_vec", "duckdb"),
+    *("hubless.cli.learn_verbs", "hubless.repair.update"),
 )
 DISK, LARGER = (
     48 << 20,

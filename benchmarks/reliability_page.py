@@ -31,6 +31,8 @@ NAMES = {
     "qdrant": "Qdrant, a folder",
     "qdrant-server": "Qdrant, a server",
     "qdrant-edge": "Qdrant Edge",
+    "sqlite": "sqlite-vec",
+    "duckdb": "DuckDB",
 }
 OPENING = """\
 # Reliability

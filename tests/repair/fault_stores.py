@@ -340,7 +340,9 @@ class Sqlite(Npy):
 
     def left(self):
         """What is there besides both tables, those in which they are kept, and the marks."""
-        left = {name for name in self.names() - self.own if not name.startswith(("sqlite_", "items", "moved"))}
+        left = {
+            name for name in self.names() - self.own if not name.startswith(("sqlite_", "items", "moved"))
+        }
         unknown = set(os.listdir(self.folder)) - {"model", self.file, f"{self.file}.wal"}
         return left | {name for name in unknown if not name.endswith("-journal")}
 

@@ -36,7 +36,7 @@ TESTED = [*FILES, "lance", "pgvector", "qdrant", "sqlite", "duckdb"]  # `python 
 def driver():
     """The process that applies, for all tests: it takes seconds to start."""
     packages = ["pyarrow.dataset", "pyarrow.parquet", "faiss", "lancedb", "psycopg.sql", "qdrant_client"]
-    packages += ["sqlite_vec", "duckdb"]
+    packages += ["sqlite_vec", "duckdb", "hubless.stores.sqlite_vec.vec_session"]
     command = [sys.executable, "-m", "tests.repair.fault_driver", *packages]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as driver:

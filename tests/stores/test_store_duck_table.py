@@ -1,4 +1,4 @@
-"""Tables of DuckDB: what is copied, who may have the file open, and what is refused before anything is written."""
+"""Tables of DuckDB: what is copied, who may have the file open, and what is refused."""
 
 from dataclasses import replace
 
@@ -37,18 +37,19 @@ CREATE VIEW cheap AS SELECT id, name, "the ""v" FROM {table};
 INSERT INTO {table} BY NAME
     SELECT i - 3 AS id, [i, i * i, 1]::FLOAT[3] AS "the ""v", 'Name' || i AS name, i AS code, 'sad' AS felt,
     1.5 AS price, '{{"a": [1]}}' AS more, '\\xAA\\x00'::BLOB AS raw, uuid() AS uid, 2::HUGEINT ** 100 AS big,
-    {{'a': i, 'b': 'é'}} AS parts, [1, NULL, i] AS list, MAP {{'k': i}} AS pairs, 'u'::UNION(n INTEGER, t VARCHAR)
-    AS either, now()::TIMESTAMP AS seen, INTERVAL 3 DAY AS lasts, '101'::BIT AS flags, [1, 2] AS second FROM range(6) t(i);
+    {{'a': i, 'b': 'é'}} AS parts, [1, NULL, i] AS list, MAP {{'k': i}} AS pairs,
+    'u'::UNION(n INTEGER, t VARCHAR) AS either, now()::TIMESTAMP AS seen, INTERVAL 3 DAY AS lasts, '101'::BIT AS flags,
+    [1, 2] AS second FROM range(6) t(i);
 """
 
 
-@pytest.mark.parametrize("table", ["items", 'it"e m\'s (x; -- é'])
+@pytest.mark.parametrize("table", ["items", "it\"e m's (x; -- é"])
 def test_all_that_a_table_has_is_copied(tmp_path, table):
     path, quoted = tmp_path / "it's 100%?.duckdb", '"' + table.replace('"', '""') + '"'
     run(path, RICH.format(table=quoted))
     name, inner = f"duckdb:{path}#{table}", table.replace('"', '""')
-    about = "SELECT column_name, data_type, column_default, is_nullable, is_generated, comment FROM duckdb_columns()"
-    about += f" WHERE table_name = '{table.replace(chr(39), chr(39) * 2)}' ORDER BY column_index"
+    about = "SELECT column_name, data_type, column_default, is_nullable, is_generated, comment"
+    about += f" FROM duckdb_columns() WHERE table_name = '{table.replace(chr(39), chr(39) * 2)}' ORDER BY column_index"
     indexes = "SELECT index_name, table_name, sql FROM duckdb_indexes() ORDER BY 1"
     before, columns, indexed = dump(path, inner), run(path, about), run(path, indexes)
     X = np.array([row[1] for row in before], np.float32)
@@ -68,7 +69,11 @@ def test_all_that_a_table_has_is_copied(tmp_path, table):
         with pytest.raises(duckdb.ConstraintException):
             run(path, f"INSERT INTO {quoted} {wrong}")
     rollback_index(store)
-    assert (dump(path, inner), run(path, about), run(path, indexes)) == (before, columns, indexed)  # bit for bit
+    assert (dump(path, inner), run(path, about), run(path, indexes)) == (
+        before,
+        columns,
+        indexed,
+    )  # bit for bit
 
 
 @pytest.mark.parametrize("type", ["DOUBLE[4]", "FLOAT[]", "DOUBLE[]"])
@@ -78,7 +83,9 @@ def test_every_kind_of_vectors(tmp_path, type):
     run(path, f"CREATE TABLE items (id SMALLINT, v {type}, text VARCHAR)")
     ids = ids - 300
     with duckdb.connect(str(path)) as database:
-        database.executemany("INSERT INTO items VALUES (?, ?, ?)", list(zip(ids.tolist(), wide.tolist(), texts)))
+        database.executemany(
+            "INSERT INTO items VALUES (?, ?, ?)", list(zip(ids.tolist(), wide.tolist(), texts, strict=False))
+        )
         database.execute("INSERT INTO items VALUES (-9999, NULL, NULL)")
     store, before = open_store(f"duckdb:{path}#items"), dump(path)
     kind = np.float64 if type.startswith("DOUBLE") else np.float32
@@ -89,7 +96,9 @@ def test_every_kind_of_vectors(tmp_path, type):
     assert apply_index(model, store, "moved")["written"] == 61
     assert apply_index(model, store, "moved")["written"] == 0
     promote_index(store, "moved")
-    np.testing.assert_allclose(store.fetch(ids.tolist()).vectors, model.move(wide.astype(kind)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        store.fetch(ids.tolist()).vectors, model.move(wide.astype(kind)), rtol=1e-5, atol=1e-6
+    )
     assert np.isnan(store.fetch([-9999]).vectors).all()
     assert store.search(X[:5], 61).shape == (5, 61)
     assert (store.search(X[:5], 61)[:, -1] == None).all()  # noqa: E711 a row without a vector is never found
@@ -177,7 +186,7 @@ def test_a_file_that_another_program_writes_is_in_use(few):
     assert is_held.wait(600)
     try:
         for work in (store.facts, lambda: apply_index(model, store, "moved")):
-            with pytest.raises(StoreError, match="is in use by another program.*Close the file there"):
+            with pytest.raises(StoreError, match=r"is in use by another program.*Close the file there"):
                 work()
     finally:
         may_end.set()
@@ -195,7 +204,7 @@ def test_this_program_may_have_it_open(few):
 
 
 def test_rows_that_others_write_in_between_are_moved_too(few, monkeypatch):
-    store, ids, X, model = few
+    store, _ids, X, model = few
     write, late = DuckTable.write, iter([10**6, 10**6 + 1])
 
     def write_beside_another(green, batch, moved):
@@ -251,7 +260,10 @@ def test_a_switch_that_is_killed_did_not_happen(few):
     ("statement", "message"),
     [
         ("CREATE VIEW items AS SELECT 1 AS id", "is not a table of the schema main; there are other"),
-        ("CREATE SCHEMA s; CREATE TABLE s.items (id INTEGER, v FLOAT[2])", "is not a table of the schema main"),
+        (
+            "CREATE SCHEMA s; CREATE TABLE s.items (id INTEGER, v FLOAT[2])",
+            "is not a table of the schema main",
+        ),
         ("CREATE TABLE items (id INTEGER, v INTEGER[2])", "no columns of vectors that can be moved"),
         ("CREATE TABLE items (id INTEGER, v FLOAT[2], w FLOAT[])", "2 columns of vectors.*--vector: v, w"),
         ("CREATE TABLE items (v FLOAT[2], n INTEGER)", "no column id for ids.*--id: n"),
@@ -298,7 +310,9 @@ def test_ids_that_are_not_unique_are_refused(tmp_path, wrong):
     path = tmp_path / "items.duckdb"
     run(path, "CREATE TABLE items (id INTEGER, v FLOAT[2])", f"INSERT INTO items VALUES (5, [1, 2]), {wrong}")
     model = model_for(np.eye(2, dtype=np.float32)[[0, 1, 0, 1]], np.arange(4) % 2, "l2")
-    with pytest.raises(StoreError, match="has 1 rows without an id in 'id', or with one that another row has"):
+    with pytest.raises(
+        StoreError, match="has 1 rows without an id in 'id', or with one that another row has"
+    ):
         apply_index(model, f"duckdb:{path}#items", "moved")
 
 
@@ -307,10 +321,10 @@ def test_a_table_with_an_hnsw_index_is_not_moved(few):
     store, *_ = few
     index = DuckIndex("near", "CREATE INDEX near ON items USING HNSW (embedding) WITH (metric = 'l2sq');")
     assert (index.is_hnsw, index.metric) == (True, "l2")
-    assert not DuckIndex("using hnsw", "CREATE INDEX \"using hnsw\" ON items(text);").is_hnsw
+    assert not DuckIndex("using hnsw", 'CREATE INDEX "using hnsw" ON items(text);').is_hnsw
     with store._session() as connection:
         layout = replace(store._layout(connection), indexes=(index,))
-        with pytest.raises(StoreError, match="has the HNSW index near.*Drop it"):
+        with pytest.raises(StoreError, match=r"has the HNSW index near.*Drop it"):
             check_movable(connection, store.name, layout)
 
 

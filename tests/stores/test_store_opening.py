@@ -53,7 +53,8 @@ def test_stores_and_engines_are_imported_when_used(tmp_path):
     assert engines == engines_after == []
     assert "files.plain_files" in stores_after
     assert not any(
-        name.startswith(("chroma", "duckdb", "lancedb", "postgres", "qdrant", "faiss", "sql")) for name in stores_after
+        name.startswith(("chroma", "duckdb", "lancedb", "postgres", "qdrant", "faiss", "sql"))
+        for name in stores_after
     )
 
 

@@ -13,7 +13,7 @@ from hubless.stores.sqlite_vec import vec_session
 from hubless.stores.sqlite_vec.vec_table import VecTable
 from hubless.stores.store import Mark, StoreError
 from tests.stores.killer import CHANGES, killed_at
-from tests.stores.store_contract import exact, model_for, sample
+from tests.stores.store_contract import exact, model_for
 from tests.stores.vec_cases import ask_for, connect, dump, few_rows, fill, insert, run
 
 __all__ = ["few_rows"]  # a fixture
@@ -28,7 +28,7 @@ KEYS = {
     "integer": [5, -5, 0, 2**63 - 1, -(2**63), 2**53 + 1],
     "text": ["7", "a b", "é'\"; --", "x" * 300, "漢字", "0007"],
 }
-COLUMNS = [  # partition, metadata and auxiliary values; of one text beside twelve letters, sqlite-vec keeps more
+COLUMNS = [  # partition, metadata and auxiliary values
     ("s1", "one", 1.5, 2**53 + 1, 1, "note", b"\x00\xff"),
     ("s1", "a longer text than twelve letters, '\"é漢", -0.0, -1, 0, None, None),
     ("s'2", "", 1e300, 0, 1, "", b""),
@@ -52,7 +52,7 @@ def fill_rich(path, key, table="items"):
     return X
 
 
-@pytest.mark.parametrize(("key", "table"), [("integer", "items"), ("text", 'it"e m\'s; -- é')])
+@pytest.mark.parametrize(("key", "table"), [("integer", "items"), ("text", "it\"e m's; -- é")])
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_all_columns_are_copied_and_open_readers_follow_the_name(tmp_path, key, table, journal):
     path = tmp_path / "it's 100%?.db"
@@ -100,7 +100,7 @@ def test_what_changed_is_written_again_and_nothing_else(few):
 
 
 def test_rows_that_others_write_in_between_are_moved_too(few, monkeypatch):
-    store, ids, X, model = few
+    store, _ids, X, model = few
     write, late = VecTable.write, iter([10**6, 10**6 + 1])
 
     def write_beside_another(green, batch, moved):
@@ -207,13 +207,22 @@ def check_diagnosed_only(folder, column, value, stored, X):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("CREATE VIRTUAL TABLE items USING vec0(v float[3] distance_metric=l1)", "compares v by L1.*L2 and cosine"),
-        ("CREATE VIRTUAL TABLE items USING vec0(a float[3], b float[3])", "2 columns of vectors.*--vector: a, b"),
+        (
+            "CREATE VIRTUAL TABLE items USING vec0(v float[3] distance_metric=l1)",
+            "compares v by L1.*L2 and cosine",
+        ),
+        (
+            "CREATE VIRTUAL TABLE items USING vec0(a float[3], b float[3])",
+            "2 columns of vectors.*--vector: a, b",
+        ),
         ("CREATE VIRTUAL TABLE items USING vec0(v float[3] /* , */, x text)", "which hubless does not know"),
         ("CREATE TABLE items (id integer primary key, v blob)", "is not a table of sqlite-vec"),
         ("CREATE VIEW items AS SELECT 1 AS id", "is not a table of sqlite-vec"),
         ("CREATE VIRTUAL TABLE items USING fts5(v)", "is not a table of sqlite-vec"),
-        ("CREATE VIRTUAL TABLE other USING vec0(v float[3])", "does not exist; tables of sqlite-vec are other"),
+        (
+            "CREATE VIRTUAL TABLE other USING vec0(v float[3])",
+            "does not exist; tables of sqlite-vec are other",
+        ),
     ],
 )
 def test_what_is_no_table_of_vectors_is_refused(tmp_path, statement, message):
@@ -226,7 +235,10 @@ def test_what_is_no_table_of_vectors_is_refused(tmp_path, statement, message):
     ("statements", "message"),
     [
         (["CREATE TABLE hubless_marks (mine TEXT)"], "hubless_marks that is not of hubless"),
-        (["CREATE VIEW hubless_marks AS SELECT 1 AS name, 2 AS mark"], "hubless_marks that is not of hubless"),
+        (
+            ["CREATE VIEW hubless_marks AS SELECT 1 AS name, 2 AS mark"],
+            "hubless_marks that is not of hubless",
+        ),
         (
             [
                 "CREATE TABLE hubless_marks (name TEXT, mark TEXT)",

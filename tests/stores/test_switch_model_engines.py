@@ -383,7 +383,14 @@ class Edge(World):
 
 
 WORLDS = {kind.__name__: kind for kind in (Lance, Postgres, Qdrant, Chroma, Sqlite, Duck, Edge)}
-SHARED = ("Lance", "Postgres", "Qdrant", "Chroma", "Sqlite", "Duck")  # which several processes can open at a time
+SHARED = (
+    "Lance",
+    "Postgres",
+    "Qdrant",
+    "Chroma",
+    "Sqlite",
+    "Duck",
+)  # which several processes can open at a time
 STRIDE = 2  # calls from one moment to the next, unless all are wanted
 STARTS = {"promote": "applied", "rollback": "promoted"}
 

@@ -172,8 +172,8 @@ def check_movable(connection: Any, name: str, layout: DuckLayout) -> None:
         (repeated,) = connection.execute(query).fetchall()[0]
         if repeated:
             raise StoreError(
-                f"{name} has {repeated} rows without an id in {layout.id.name!r}, or with one that another row "
-                "has. Repair these rows, or name another column with --id."
+                f"{name} has {repeated} rows without an id in {layout.id.name!r}, or with one that another "
+                "row has. Repair these rows, or name another column with --id."
             )
 
 
@@ -185,7 +185,7 @@ def check_triggers(connection: Any, name: str, table: str) -> None:
     for trigger, sql in connection.execute("SELECT trigger_name, sql FROM duckdb_triggers()").fetchall():
         if word.search(sql):
             raise StoreError(
-                f"the trigger {trigger} is on {name}, or writes to it: it would put vectors that are not moved "
-                "into the moved table. Drop it, and let the program that adds vectors move them first "
+                f"the trigger {trigger} is on {name}, or writes to it: it would put vectors that are not "
+                "moved into the moved table. Drop it, and let the program that adds vectors move them first "
                 "(hubless move)."
             )

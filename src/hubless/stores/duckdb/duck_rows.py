@@ -83,7 +83,9 @@ def every_id(connection: Any, layout: DuckLayout, size: int) -> Iterator[np.ndar
 
 
 @contextmanager
-def sent(connection: Any, layout: DuckLayout, ids: list[Any], moved: np.ndarray | None = None) -> Iterator[str]:
+def sent(
+    connection: Any, layout: DuckLayout, ids: list[Any], moved: np.ndarray | None = None
+) -> Iterator[str]:
     """Send ids, and vectors, to the engine; yield what stands after FROM: they are m, and rows of t join."""
     arrow = need("pyarrow", EXTRA)
     kind = arrow.int64() if layout.id.type in SMALL else arrow.string()
@@ -123,7 +125,9 @@ def are_there(connection: Any, layout: DuckLayout, ids: Sequence[Any]) -> set[An
     return set(ids_of(layout, found.column("id")).tolist())
 
 
-def differing(connection: Any, green: DuckLayout, blue: DuckLayout, batch: Batch, moved: np.ndarray) -> np.ndarray:
+def differing(
+    connection: Any, green: DuckLayout, blue: DuckLayout, batch: Batch, moved: np.ndarray
+) -> np.ndarray:
     """Say which rows green lacks or has with other values; bool (n,). Generated columns are not compared."""
     names = [column.name for column in blue.copied]
     # a hash compares every type, and texts without their collation

@@ -21,7 +21,8 @@ class DuckFile:
     """A file of DuckDB, opened when it is used."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._held = path, None
+        self.path = path
+        self._held: Any = None  # the connection, while it is held
 
     @contextmanager
     def session(self, name: str, *, writes: bool) -> Iterator[Any]:
@@ -81,4 +82,3 @@ def engine_errors(name: str) -> Iterator[None]:
             f"{name} reports an error: {text}. The original is untouched; remove the cause, and run the same "
             "command again."
         ) from error
-

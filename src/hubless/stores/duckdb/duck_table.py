@@ -5,13 +5,12 @@ keys, are made when it is promoted: an index goes with the served name.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..checks import pad_ids
-from ..database import Database
 from ..sql.sql_marks import MARKS
 from ..sql.sql_names import quoted
 from ..sql.sql_table import SqlTable
@@ -48,8 +47,8 @@ class DuckTable(SqlTable):
 
     def _has(self, connection: Any, name: str) -> bool:
         query = (
-            f"SELECT table_name FROM duckdb_tables() WHERE {HERE} AND lower(table_name) = lower($1) UNION ALL "
-            f"SELECT view_name FROM duckdb_views() WHERE {HERE} AND lower(view_name) = lower($1)"
+            f"SELECT table_name FROM duckdb_tables() WHERE {HERE} AND lower(table_name) = lower($1) "
+            f"UNION ALL SELECT view_name FROM duckdb_views() WHERE {HERE} AND lower(view_name) = lower($1)"
         )
         return bool(connection.execute(query, [name]).fetchall())
 

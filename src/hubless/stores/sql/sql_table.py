@@ -153,9 +153,7 @@ class SqlTable(Database):
             mark = check_promoted(self.name, read_mark(connection, self.table))
             original = self.sibling(str(mark.original))
             if not self._has(connection, original.table) or read_mark(connection, original.table):
-                raise StoreError(
-                    f"{original.name} is not there, or is not an original: nothing was changed."
-                )
+                raise StoreError(f"{original.name} is not there, or is not an original: nothing was changed.")
             original._check_movable(connection)
             original._check_alike(connection, self, mark.width)
             start = re.sub("[^0-9a-f]", "0", mark.model[:8])

@@ -134,7 +134,7 @@ def _column(name: str, text: str) -> Column:
     for kind, pattern in KINDS.items():
         found = re.fullmatch(pattern, text, re.I | re.ASCII)
         if found is not None:
-            parts = {"width": 0, "metric": "", **found.groupdict()}
+            parts: dict[str, str] = {"width": "0", "metric": "", **found.groupdict()}
             type = TYPES.get(parts["type"].lower(), parts["type"].lower())
             metric = (parts["metric"] or ("hamming" if type == "bit" else "l2")).lower()
             return Column(kind, parts["name"], type, int(parts["width"]), metric, text)
@@ -152,8 +152,8 @@ def _vector(name: str, columns: tuple[Column, ...], requested: str | None) -> Co
     vector = next(column for column in known if column.name == chosen)
     if vector.metric not in METRICS:
         raise StoreError(
-            f"{name} compares {vector.name} by {vector.metric.upper()}, which hubless does not know; it knows "
-            "L2 and cosine. Make the table with one of these."
+            f"{name} compares {vector.name} by {vector.metric.upper()}, which hubless does not know; it "
+            "knows L2 and cosine. Make the table with one of these."
         )
     return vector
 

@@ -48,10 +48,14 @@ def pack(vector: Column, X: np.ndarray) -> list[bytes]:
         return [row.tobytes() for row in np.packbits(X > 0.5, axis=1, bitorder="little")]
     if vector.type == "int8":
         X = np.clip(np.rint(X), -128, 127).astype(np.int8)
-    return [row.tobytes() for row in np.ascontiguousarray(X, np.int8 if vector.type == "int8" else np.float32)]
+    return [
+        row.tobytes() for row in np.ascontiguousarray(X, np.int8 if vector.type == "int8" else np.float32)
+    ]
 
 
-def pages(connection: Any, name: str, layout: Layout, after: int, size: int) -> tuple[list[Any], np.ndarray, int]:
+def pages(
+    connection: Any, name: str, layout: Layout, after: int, size: int
+) -> tuple[list[Any], np.ndarray, int]:
     """Return ids and vectors of the chunks after one of them, about `size` rows; and the last chunk."""
     rowids: list[np.ndarray] = []
     vectors: list[np.ndarray] = []
@@ -128,7 +132,8 @@ def fetch(connection: Any, layout: Layout, ids: Sequence[Any], columns: Sequence
 
 def _by_id(layout: Layout) -> str:
     """Return the rows of the table whose ids are in a JSON array, in its order; each is looked up."""
-    return f"json_each(?) j CROSS JOIN {quoted(layout.table)} t ON t.{quoted(layout.id)} = j.value ORDER BY j.key"
+    same = f"t.{quoted(layout.id)} = j.value"
+    return f"json_each(?) j CROSS JOIN {quoted(layout.table)} t ON {same} ORDER BY j.key"
 
 
 def batch_of(
@@ -141,7 +146,9 @@ def batch_of(
     return Batch(as_ids(layout, ids), vectors, values, rows)
 
 
-def batches(connection: Any, layout: Layout, whole: Any, columns: Sequence[str], size: int) -> Iterator[Batch]:
+def batches(
+    connection: Any, layout: Layout, whole: Any, columns: Sequence[str], size: int
+) -> Iterator[Batch]:
     """Yield ids and vectors of some chunks, with the other columns, at most `size` rows at a time."""
     ids, vectors = whole
     for start in range(0, len(ids), size):

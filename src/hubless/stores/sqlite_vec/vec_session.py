@@ -1,4 +1,4 @@
-"""Sessions with an SQLite file that has tables of sqlite-vec: one transaction each, in a connection of its own.
+"""Sessions with an SQLite file that has tables of sqlite-vec: one transaction, in its own connection.
 
 Python's own sqlite3 may lack loadable extensions; then it is that of pysqlite3-binary.
 """
