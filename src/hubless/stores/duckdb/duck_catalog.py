@@ -4,12 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...support.imports import need
 from ..checks import check_columns, choose_vectors
 from ..sql.sql_marks import MARKS
 from ..sql.sql_names import quoted
 from ..store import StoreError
-from .duck_session import EXTRA
 
 HERE = "schema_name = 'main' AND database_name = current_database()"
 VECTOR = re.compile(r"(FLOAT|DOUBLE)\[(\d*)\]")
@@ -17,8 +15,6 @@ VECTOR = re.compile(r"(FLOAT|DOUBLE)\[(\d*)\]")
 SMALL = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 LARGE = ("UBIGINT", "HUGEINT", "UHUGEINT")
 TEXTS = ("VARCHAR", "UUID")
-METRIC = re.compile(r"metric\s*=\s*'(\w+)'", re.I)
-OF_INDEX = {"l2sq": "l2", "cosine": "cosine", "ip": "ip"}  # as `CREATE INDEX … USING HNSW` calls a metric
 
 
 class DuckColumn(NamedTuple):
@@ -41,12 +37,6 @@ class DuckIndex(NamedTuple):
         """Whether it searches vectors, by the extension vss."""
         unquoted = re.sub(r"""(["']).*?\1""", "", self.sql, flags=re.S)
         return re.search(r"\bUSING\s+HNSW\b", unquoted, re.I) is not None
-
-    @property
-    def metric(self) -> str:
-        """The metric of such an index."""
-        found = METRIC.search(self.sql)
-        return OF_INDEX.get(found[1].lower(), found[1]) if found else "l2"
 
 
 @dataclass(frozen=True)
@@ -142,9 +132,10 @@ def _id(name: str, columns: tuple[DuckColumn, ...], keys: list[Any], requested: 
         if wanted in usable:
             return next(column for column in columns if column.name == wanted)
     what = "no primary key of one column, and no column id" if requested is None else f"{requested!r}"
+    advice = f"Name a column of unique ones with --id: {', '.join(usable)}; or a"
     raise StoreError(
-        f"{name} has {what} for ids, which are whole numbers, texts or UUIDs. Name one with --id: "
-        f"{', '.join(usable) or 'it has none of these'}."
+        f"{name} has {what} for ids, which are whole numbers, texts or UUIDs. {advice if usable else 'A'}dd "
+        "one: ALTER TABLE … ADD COLUMN id BIGINT; UPDATE … SET id = rowid."
     )
 
 
@@ -179,8 +170,6 @@ def check_movable(connection: Any, name: str, layout: DuckLayout) -> None:
 
 def check_triggers(connection: Any, name: str, table: str) -> None:
     """Refuse triggers on a table, or that write to it: they would write vectors that are not moved."""
-    if int(need("duckdb", EXTRA).__version__.partition(".")[0]) < 2:  # which has no triggers
-        return
     word = re.compile(rf"(?<!\w){re.escape(table)}(?!\w)", re.I)
     for trigger, sql in connection.execute("SELECT trigger_name, sql FROM duckdb_triggers()").fetchall():
         if word.search(sql):

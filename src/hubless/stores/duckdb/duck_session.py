@@ -15,6 +15,7 @@ from ...support.text import reason
 from ..store import StoreError
 
 EXTRA = "duckdb"
+OLDEST = 2  # before it, the catalog does not say which columns are generated
 
 
 class DuckFile:
@@ -58,6 +59,11 @@ class DuckFile:
 
     def _open(self, *, writes: bool) -> Any:
         duckdb = need("duckdb", EXTRA)
+        if int(duckdb.__version__.partition(".")[0]) < OLDEST:
+            raise StoreError(
+                f"DuckDB {duckdb.__version__} is installed; hubless needs {OLDEST} or newer, which reads "
+                f"older files: pip install --upgrade 'hubless[{EXTRA}]'."
+            )
         if not self.path.is_file():  # DuckDB would create it
             raise StoreError(f"there is no DuckDB database at {self.path}. Give its file: duckdb:FILE#TABLE.")
         try:

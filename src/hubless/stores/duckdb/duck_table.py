@@ -24,7 +24,7 @@ class DuckTable(SqlTable):
     """A table of a DuckDB file, `duckdb:FILE#TABLE`, in the schema main.
 
     Vectors are a column of type FLOAT[n], DOUBLE[n] or lists of these. Ids are by default the primary key, or
-    else a column `id`. Without an index that says so, the metric is by default L2.
+    else a column `id`. DuckDB keeps no metric with a table; by default it is L2.
     """
 
     schemes = ("duckdb:",)
@@ -58,21 +58,22 @@ class DuckTable(SqlTable):
         with self._session() as connection:
             layout = self._layout(connection)
             (count,) = connection.execute(f"SELECT count(*) FROM {layout.place}").fetchall()[0]
-            hnsw = [f"HNSW, {index.metric}" for index in layout.indexes if index.is_hnsw]
+            is_indexed = any(index.is_hnsw for index in layout.indexes)
             return Facts(
                 kind="DuckDB table",
                 metric=self._metric(layout),
                 dimension=duck_rows.width_of(connection, layout),
                 count=count,
                 dtype="float64" if layout.number == "DOUBLE" else "float32",
-                index="; ".join(hnsw) or "exhaustive",
+                index="HNSW" if is_indexed else "exhaustive",
                 columns=tuple(column.name for column in layout.others),
             )
 
     def _metric(self, layout: DuckLayout) -> str:
-        indexed = {index.metric for index in layout.indexes if index.is_hnsw}
-        if self.metric is None and len(indexed) == 1:
-            return indexed.pop()
+        if self.metric is None and any(index.is_hnsw for index in layout.indexes):
+            raise StoreError(
+                f"{self.name} has an HNSW index, and DuckDB does not say by which metric: give it (--metric)."
+            )
         return self.metric or "l2"
 
     def _state(self, connection: Any) -> str:
