@@ -26,6 +26,8 @@ PEERS = (
     "qdrant-client",
     "qdrant-edge-py",
     "chromadb",
+    "sqlite-vec",
+    "duckdb",
 )
 OPENING = """\
 # Repaired indexes, measured

@@ -56,7 +56,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class VecLayout:
     """A vec0 table: its columns, and which of them has the vectors."""
 
     table: str  # as the database spells it
@@ -106,14 +106,14 @@ class Layout:
         new = re.sub(r"\[\s*\d+\s*\]", f"[{width}]", self.vector.text)
         return ",".join(c.text if c != self.vector or width is None else new for c in self.columns)
 
-    def is_like(self, other: "Layout", width: int | None) -> bool:
+    def is_like(self, other: "VecLayout", width: int | None) -> bool:
         """Say whether another table has the same columns; with `width`, vectors may have other widths."""
         if width is None:
             return self.columns == other.columns
-        return Layout.declaration(self, width) == other.declaration(width)
+        return VecLayout.declaration(self, width) == other.declaration(width)
 
 
-def read_layout(connection: Any, name: str, table: str, vector: str | None) -> Layout:
+def read_layout(connection: Any, name: str, table: str, vector: str | None) -> VecLayout:
     """Return what the database has on a table; StoreError where it is missing, or is not of sqlite-vec."""
     query = "SELECT name, type, sql FROM sqlite_master WHERE lower(name) = lower(?) AND tbl_name = name"
     found = connection.execute(query, [table]).fetchone()
@@ -127,7 +127,7 @@ def read_layout(connection: Any, name: str, table: str, vector: str | None) -> L
             f"{name} is not a table of sqlite-vec: expected one made by CREATE VIRTUAL TABLE … USING vec0(…)."
         )
     columns = tuple(_column(name, text) for text in declared[1].split(","))
-    return Layout(found[0], columns, _vector(name, columns, vector))
+    return VecLayout(found[0], columns, _vector(name, columns, vector))
 
 
 def _column(name: str, text: str) -> Column:
@@ -158,7 +158,7 @@ def _vector(name: str, columns: tuple[Column, ...], requested: str | None) -> Co
     return vector
 
 
-def check_shadows(connection: Any, name: str, layout: Layout) -> None:
+def check_shadows(connection: Any, name: str, layout: VecLayout) -> None:
     """Refuse a table that is kept in other tables than those that a switch renames."""
     start = f"{layout.table}_".lower()
     every = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -173,7 +173,7 @@ def check_shadows(connection: Any, name: str, layout: Layout) -> None:
         )
 
 
-def check_triggers(connection: Any, name: str, layout: Layout) -> None:
+def check_triggers(connection: Any, name: str, layout: VecLayout) -> None:
     """Refuse triggers that write to a table, or to those in which it is kept.
 
     After a switch, they would write vectors that are not moved to the moved table.

@@ -14,18 +14,18 @@ import numpy as np
 from ..checks import check_columns
 from ..sql.sql_names import listed, quoted
 from ..store import Batch, StoreError
-from .vec_layout import METRICS, Column, Layout
+from .vec_layout import METRICS, Column, VecLayout
 
 NEAREST = 4096  # that sqlite-vec finds by its own search, at most
 DISTANCES = {"l2": "vec_distance_L2", "cosine": "vec_distance_cosine", "hamming": "vec_distance_hamming"}
 
 
-def as_ids(layout: Layout, ids: Sequence[Any]) -> np.ndarray:
+def as_ids(layout: VecLayout, ids: Sequence[Any]) -> np.ndarray:
     """Return ids as a batch has them."""
     return np.array(ids, dtype=object if layout.has_text_ids else np.int64)
 
 
-def known_ids(layout: Layout, ids: Sequence[Any]) -> list[Any]:
+def known_ids(layout: VecLayout, ids: Sequence[Any]) -> list[Any]:
     """Return ids as the table has them, without those that it cannot have."""
     if layout.has_text_ids:
         return [str(i) for i in ids if isinstance(i, str)]
@@ -54,7 +54,7 @@ def pack(vector: Column, X: np.ndarray) -> list[bytes]:
 
 
 def pages(
-    connection: Any, name: str, layout: Layout, after: int, size: int
+    connection: Any, name: str, layout: VecLayout, after: int, size: int
 ) -> tuple[list[Any], np.ndarray, int]:
     """Return ids and vectors of the chunks after one of them, about `size` rows; and the last chunk."""
     rowids: list[np.ndarray] = []
@@ -76,7 +76,7 @@ def pages(
     return _ids_of(connection, layout, np.concatenate(rowids)), np.concatenate(vectors), after
 
 
-def _used_slots(name: str, layout: Layout, chunk: Any) -> np.ndarray:
+def _used_slots(name: str, layout: VecLayout, chunk: Any) -> np.ndarray:
     """Return which slots of a chunk have a row; bool (size,). StoreError for a damaged chunk."""
     slots, validity, ids, encoded = chunk
     sizes = {"validity": slots // 8, "rowids": slots * 8, "vectors": slots * layout.vector.itemsize()}
@@ -87,7 +87,7 @@ def _used_slots(name: str, layout: Layout, chunk: Any) -> np.ndarray:
     return np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little").astype(bool)
 
 
-def _ids_of(connection: Any, layout: Layout, rowids: np.ndarray) -> list[Any]:
+def _ids_of(connection: Any, layout: VecLayout, rowids: np.ndarray) -> list[Any]:
     if not layout.has_text_ids:
         return list(rowids.tolist())
     wanted = json.dumps(rowids.tolist())
@@ -98,21 +98,21 @@ def _ids_of(connection: Any, layout: Layout, rowids: np.ndarray) -> list[Any]:
     return ids
 
 
-def every_id(connection: Any, layout: Layout) -> list[Any]:
+def every_id(connection: Any, layout: VecLayout) -> list[Any]:
     """Return all ids."""
     id = "id" if layout.has_text_ids else "rowid"
     query = f"SELECT {id} FROM {layout.shadow('rowids')} ORDER BY rowid"
     return [row[0] for row in connection.execute(query)]
 
 
-def are_there(connection: Any, layout: Layout, ids: Sequence[Any]) -> list[Any]:
+def are_there(connection: Any, layout: VecLayout, ids: Sequence[Any]) -> list[Any]:
     """Return those of some ids that the table has."""
     id = "id" if layout.has_text_ids else "rowid"
     query = f"SELECT j.value FROM json_each(?) j CROSS JOIN {layout.shadow('rowids')} r ON r.{id} = j.value"
     return [row[0] for row in connection.execute(query, [json.dumps(known_ids(layout, ids))])]
 
 
-def others_of(connection: Any, layout: Layout, ids: Sequence[Any]) -> list[tuple[Any, ...]]:
+def others_of(connection: Any, layout: VecLayout, ids: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the other columns of rows that exist, in the order of the ids."""
     if not layout.others:
         return [()] * len(ids)
@@ -121,7 +121,7 @@ def others_of(connection: Any, layout: Layout, ids: Sequence[Any]) -> list[tuple
     return list(connection.execute(query, [json.dumps(list(ids))]))
 
 
-def fetch(connection: Any, layout: Layout, ids: Sequence[Any], columns: Sequence[str]) -> Batch:
+def fetch(connection: Any, layout: VecLayout, ids: Sequence[Any], columns: Sequence[str]) -> Batch:
     """Return the rows with these ids, in this order, without those that do not exist."""
     names = [layout.id, layout.vector.name, *(column.name for column in layout.others)]
     query = f"SELECT {listed(names, 't.')} FROM {_by_id(layout)}"
@@ -130,14 +130,14 @@ def fetch(connection: Any, layout: Layout, ids: Sequence[Any], columns: Sequence
     return batch_of(layout, [row[0] for row in rows], vectors, [row[2:] for row in rows], columns)
 
 
-def _by_id(layout: Layout) -> str:
+def _by_id(layout: VecLayout) -> str:
     """Return the rows of the table whose ids are in a JSON array, in its order; each is looked up."""
     same = f"t.{quoted(layout.id)} = j.value"
     return f"json_each(?) j CROSS JOIN {quoted(layout.table)} t ON {same} ORDER BY j.key"
 
 
 def batch_of(
-    layout: Layout, ids: Sequence[Any], vectors: np.ndarray, rows: list[Any], columns: Sequence[str]
+    layout: VecLayout, ids: Sequence[Any], vectors: np.ndarray, rows: list[Any], columns: Sequence[str]
 ) -> Batch:
     """Return rows as a batch."""
     names = [column.name for column in layout.others]
@@ -147,7 +147,7 @@ def batch_of(
 
 
 def batches(
-    connection: Any, layout: Layout, whole: Any, columns: Sequence[str], size: int
+    connection: Any, layout: VecLayout, whole: Any, columns: Sequence[str], size: int
 ) -> Iterator[Batch]:
     """Yield ids and vectors of some chunks, with the other columns, at most `size` rows at a time."""
     ids, vectors = whole
@@ -156,7 +156,7 @@ def batches(
         yield batch_of(layout, ids[part], vectors[part], others_of(connection, layout, ids[part]), columns)
 
 
-def write(connection: Any, layout: Layout, batch: Batch, moved: np.ndarray) -> None:
+def write(connection: Any, layout: VecLayout, batch: Batch, moved: np.ndarray) -> None:
     """Write rows with moved vectors; those that exist are removed first, since vec0 replaces none."""
     remove(connection, layout, are_there(connection, layout, batch.ids.tolist()))
     names = [layout.id, layout.vector.name, *(column.name for column in layout.others)]
@@ -167,13 +167,13 @@ def write(connection: Any, layout: Layout, batch: Batch, moved: np.ndarray) -> N
     connection.executemany(statement, ((id, vector, *row) for id, vector, row in rows))
 
 
-def remove(connection: Any, layout: Layout, ids: Sequence[Any]) -> None:
+def remove(connection: Any, layout: VecLayout, ids: Sequence[Any]) -> None:
     """Delete the rows with these ids."""
     statement = f"DELETE FROM {quoted(layout.table)} WHERE {quoted(layout.id)} = ?"
     connection.executemany(statement, ([id] for id in ids))
 
 
-def state(connection: Any, layout: Layout) -> str:
+def state(connection: Any, layout: VecLayout) -> str:
     """Return a hash of all that the table is kept in: any change of a row changes it."""
     digest = hashlib.blake2b(digest_size=16)
     for suffix in layout.suffixes()[1:]:  # all but the version of sqlite-vec
@@ -184,7 +184,7 @@ def state(connection: Any, layout: Layout) -> str:
     return digest.hexdigest()
 
 
-def nearest(connection: Any, layout: Layout, queries: np.ndarray, k: int) -> list[list[Any]]:
+def nearest(connection: Any, layout: VecLayout, queries: np.ndarray, k: int) -> list[list[Any]]:
     """Return ids of the k nearest of each query, nearest first, by sqlite-vec's own search."""
     table, id, near = quoted(layout.table), quoted(layout.id), quoted(layout.vector.name)
     value = layout.vector.value()
@@ -196,6 +196,6 @@ def nearest(connection: Any, layout: Layout, queries: np.ndarray, k: int) -> lis
     return [[row[0] for row in connection.execute(query, [vector])] for vector in encoded]
 
 
-def metric_of(layout: Layout) -> str:
+def metric_of(layout: VecLayout) -> str:
     """Return the metric, as hubless calls it."""
     return METRICS[layout.vector.metric]

@@ -15,7 +15,7 @@ from ..sql.sql_names import quoted
 from ..sql.sql_table import SqlTable
 from ..store import ROWS, Batch, Facts, StoreError
 from . import vec_rows
-from .vec_layout import SUFFIXES, Layout, check_shadows, check_triggers, read_layout
+from .vec_layout import SUFFIXES, VecLayout, check_shadows, check_triggers, read_layout
 from .vec_session import session
 
 
@@ -38,7 +38,7 @@ class VecTable(SqlTable):
     def _session(self, *, writes: bool = False) -> AbstractContextManager[Any]:
         return session(self.name, self.file, writes=writes)
 
-    def _layout(self, connection: Any) -> Layout:
+    def _layout(self, connection: Any) -> VecLayout:
         layout = read_layout(connection, self.name, self.table, self.vector)
         check_shadows(connection, self.name, layout)
         return layout
