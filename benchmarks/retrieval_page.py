@@ -211,6 +211,8 @@ def _clients(cases: Mapping[str, Any]) -> str:
     about = CLIENTS.format(
         neighbours=10, same="; ".join(same) or "none", rows=bulk["rows"], dimension=bulk["dimension"]
     )
+    earlier = [f"{name} ({case['measured']})" for name, case in cases.items() if "measured" in case]
+    about += f" Measured before the others: {'; '.join(earlier)}." if earlier else ""
     return "\n".join([about, "", *index_tables.of("clients", cases)])
 
 
