@@ -104,25 +104,27 @@ class SqlTable(Database):
 
     def check_target(self, blue: Self, mark: Mark) -> None:
         self._check_name()
+        # one session after the other: a second one in a first waits where another program is about to commit
+        super().check_target(blue, mark)
         with blue._session() as connection:
             check_marks(connection)
             blue._check_movable(connection)
             if self._has(connection, self.table):
-                self._check_begun(connection, blue, mark)
+                blue._check_alike(connection, self, mark.width)
 
     def begin(self, blue: Self, mark: Mark) -> None:
+        is_begun = self.exists()
+        if is_begun:
+            self.check_resumable(blue, mark)
         with self._session(writes=True) as connection:
+            if self._has(connection, self.table) != is_begun:
+                raise StoreError(f"another program made or removed {self.name} in this moment. Apply again.")
             blue._check_movable(connection)
-            if self._has(connection, self.table):
-                self._check_begun(connection, blue, mark)
+            if is_begun:
+                blue._check_alike(connection, self, mark.width)
             else:
                 self._make_twin(connection, blue, mark.width)
             put_mark(connection, self.table, mark)
-
-    def _check_begun(self, connection: Any, blue: Self, mark: Mark) -> None:
-        """Refuse what has the name of green unless the same model began it, from what blue is now."""
-        self.check_resumable(blue, mark)
-        blue._check_alike(connection, self, mark.width)
 
     def set_mark(self, mark: Mark) -> None:
         with self._session(writes=True) as connection:
