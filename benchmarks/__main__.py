@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hubless.support.progress import reporting
+
 from . import fuzz_verb, log_verbs, reliability_verbs
 from .record import DOCS, FOLDER, PEERS, Options, read, write
 
@@ -217,7 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb: 0 when it did its job, 1 when it could not."""
     options = parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        with reporting(None):
+            return options.run(options) or 0
     except (OSError, ValueError, ImportError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from hubless.repair.apply import apply_index, promote_index, rollback_index
 from hubless.repair.learn_index import fit_index
 from hubless.repair.repair import Repair
 from hubless.stores.opening import open_store
+from hubless.stores.sqlite_vec.vec_session import sqlite_module
 
 from .index_data import LABEL, Labeled, banking77, folder_of
 from .record import Options
@@ -63,7 +65,77 @@ def chroma_dump(folder: Path) -> Any:
         return [got["ids"], np.asarray(got["embeddings"]).tobytes(), got["metadatas"], got["documents"]]
 
 
-CLIENTS = {"Chroma, a folder": Client(chroma_load, chroma_ask, chroma_dump)}
+def _vec(folder: Path) -> Any:
+    """Connect to a file by the sqlite3 that can load sqlite-vec."""
+    connection = sqlite_module().connect(str(folder / "items.db"))
+    connection.enable_load_extension(True)
+    import_module("sqlite_vec").load(connection)
+    return connection
+
+
+def vec_load(folder: Path, X: np.ndarray, metric: str, classes: Sequence[str] | None = None) -> str:
+    names = ("id", "embedding") if classes is None else ("id", "embedding", LABEL)
+    columns = f"id INTEGER PRIMARY KEY, embedding FLOAT[{X.shape[1]}] distance_metric={metric}"
+    columns += "" if classes is None else f", {LABEL} TEXT"
+    rows = zip(range(len(X)), (x.tobytes() for x in X), *(() if classes is None else (classes,)), strict=True)
+    with closing(_vec(folder)) as database:
+        database.execute(f"CREATE VIRTUAL TABLE items USING vec0({columns})")
+        values = ", ".join("?" * len(names))
+        database.executemany(f"INSERT INTO items ({', '.join(names)}) VALUES ({values})", rows)
+        database.commit()
+    return f"sqlite:{folder / 'items.db'}#items"
+
+
+def vec_ask(folder: Path, queries: np.ndarray, k: int) -> list[list[int]]:
+    nearest = "SELECT id FROM items WHERE embedding MATCH ? AND k = ? ORDER BY distance"
+    with closing(_vec(folder)) as database:
+        return [[i for (i,) in database.execute(nearest, [q.tobytes(), k])] for q in queries]
+
+
+def vec_dump(folder: Path) -> Any:
+    with closing(_vec(folder)) as database:
+        return database.execute("SELECT * FROM items ORDER BY id").fetchall()
+
+
+def _duck(folder: Path) -> Any:
+    return import_module("duckdb").connect(str(folder / "items.duckdb"))
+
+
+def duck_load(folder: Path, X: np.ndarray, metric: str, classes: Sequence[str] | None = None) -> str:
+    arrow = import_module("pyarrow")
+    vectors = arrow.FixedSizeListArray.from_arrays(arrow.array(X.ravel()), X.shape[1])
+    rows = arrow.table({"id": np.arange(len(X)), "embedding": vectors, LABEL: classes or [""] * len(X)})
+    columns = f"id BIGINT PRIMARY KEY, embedding FLOAT[{X.shape[1]}], {LABEL} VARCHAR"
+    with _duck(folder) as database:
+        database.execute(f"CREATE TABLE items ({columns})")
+        database.register("loaded", rows)
+        database.execute("INSERT INTO items SELECT * FROM loaded")
+    return f"duckdb:{folder / 'items.duckdb'}#items"
+
+
+def duck_ask(folder: Path, queries: np.ndarray, k: int) -> list[list[int]]:
+    """By the cosine distance, as banking77 is compared; all queries in one statement."""
+    arrow = import_module("pyarrow")
+    vectors = arrow.FixedSizeListArray.from_arrays(arrow.array(queries.ravel()), queries.shape[1])
+    distance = "array_cosine_distance(items.embedding, asked.vector)"
+    nearest = f"SELECT place, min_by(id, {distance}, {k}) FROM asked, items GROUP BY place ORDER BY place"
+    with _duck(folder) as database:
+        database.register("asked", arrow.table({"place": np.arange(len(queries)), "vector": vectors}))
+        return [near for _, near in database.execute(nearest).fetchall()]
+
+
+def duck_dump(folder: Path) -> Any:
+    with _duck(folder) as database:
+        rows = database.sql("SELECT * FROM items ORDER BY id").to_arrow_table()
+        vectors = rows.column("embedding").combine_chunks().flatten().to_numpy().tobytes()
+        return rows.column("id").to_pylist(), vectors, rows.column(LABEL).to_pylist()
+
+
+CLIENTS = {
+    "Chroma, a folder": Client(chroma_load, chroma_ask, chroma_dump),
+    "sqlite-vec": Client(vec_load, vec_ask, vec_dump),
+    "DuckDB": Client(duck_load, duck_ask, duck_dump),
+}
 
 
 def measure(options: Options, clients: Mapping[str, Client] = CLIENTS) -> dict[str, Any]:

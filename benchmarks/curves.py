@@ -20,7 +20,7 @@ from hubless.paper.experiment import Split, measure, split_at_random
 from hubless.paper.raw import this_machine
 from hubless.paper.reproduce import loaded
 from hubless.selection.candidates import name
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .curve_cells import Cells, Key
 from .linear import linear
@@ -185,9 +185,9 @@ def split_for(key: Key, X: np.ndarray, y: np.ndarray) -> Split:
 def run(keys: list[Key], cells: Cells, again: bool = False) -> None:
     """Measure the cells that are missing or failed, or all of them, and save each at once."""
     missing = [key for key in keys if again or cells.entries.get(key, {}).get("status") != "done"]
-    with progress_bar(None, len(missing), leave=True) as bar:
+    with step("measuring", len(missing), "cells") as bar:
         for key in missing:
-            bar.set_postfix_str(" ".join(map(str, key)))
+            bar.note = " ".join(map(str, key))
             cells.add(key, _cell(key))
             bar.update()
 

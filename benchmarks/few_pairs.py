@@ -7,7 +7,7 @@ import numpy as np
 
 from hubless.repair.judgements import Judgements
 from hubless.retrieval import gains, ndcg
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .index_data import Pairs, folder_of, scifact
 from .record import Options
@@ -25,7 +25,7 @@ def measure(options: Options) -> dict[str, Any]:
         data = scifact(folder)
     sizes, draws = ((40,), 2) if options.quick else (SIZES, DRAWS)
     cases: dict[str, Any] = {}
-    with progress_bar(None, len(sizes) * draws, desc="few") as bar:
+    with step("few", len(sizes) * draws, "draws") as bar:
         for size in sizes:
             runs: dict[str, Any] = {name: [] for name in METHODS}
             for draw in range(draws):

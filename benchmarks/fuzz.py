@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .fuzz_child import MEMORY, PATIENCE, PROCESSOR
 from .fuzz_targets import TARGETS, case
@@ -40,7 +40,7 @@ def measure(
 ) -> dict[str, Any]:
     """Fuzz each target for an equal share of the time, or until `most` cases; return counts and findings."""
     cases: dict[str, Any] = {}
-    with progress_bar(None, len(targets), desc="fuzz") as bar:
+    with step("fuzz", len(targets), "kinds") as bar:
         for name in targets:
             if find_spec(TARGETS[name].package) is None:
                 cases[name] = {"left out": f"{TARGETS[name].package} is not installed"}

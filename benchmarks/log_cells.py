@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 from hubless.evaluation import measure_change
 from hubless.hubness import measure_hubness
 from hubless.paper.raw import this_machine
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .curve_cells import Cells
 from .log_data import LOADERS, Asked, LogTask, largest, load
@@ -71,9 +71,9 @@ def _run_one(dataset: str, folder: Path, quick: bool, draws: int) -> Cells:
     ]
     about = {"quick": quick, "device": "cpu", "machine": this_machine()}
     about["threads"] = max((library["num_threads"] for library in threadpool_info()), default=1)
-    with progress_bar(None, len(missing), leave=True) as bar:
+    with step("measuring", len(missing), "cells") as bar:
         for key in missing:
-            bar.set_postfix_str(" ".join(map(str, key)))
+            bar.note = " ".join(map(str, key))
             cells.add(key, _cell(key, task) | about)
             bar.update()
     return cells

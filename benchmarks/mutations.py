@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .record import Options
 
@@ -205,7 +205,7 @@ def measure(options: Options) -> dict[str, Any]:
     mutations = MUTATIONS[:1] if options.quick else MUTATIONS
     suites = {"fast": SUITES["fast"]} if options.quick else SUITES
     rows = []
-    with progress_bar(None, len(mutations), desc="mutations") as bar:
+    with step("mutations", len(mutations), "mutations") as bar:
         for mutation in mutations:
             rows.append(of_mutation(mutation, suites, [QUICK] if options.quick else None))
             bar.update()

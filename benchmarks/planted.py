@@ -14,7 +14,7 @@ from hubless.neighbors.knn import exhaustive, unit
 from hubless.paper import datasets
 from hubless.repair.planted import captured, distinct, find_hubs, find_planted
 from hubless.retrieval import gains, hit
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .index_data import Pairs, banking77, folder_of, scifact
 from .record import Options
@@ -109,7 +109,7 @@ def measure(options: Options) -> dict[str, Any]:
     with folder_of("scifact", options.quick) as folder:
         data = scifact(folder)
     attacks = {}
-    with progress_bar(None, len(ATTACKS), desc="planted") as bar:
+    with step("planted", len(ATTACKS), "attacks") as bar:
         for name, attack in ATTACKS.items():
             attacks[name] = [attack_result(data, attack, seed) for seed in range(draws)]
             bar.update()

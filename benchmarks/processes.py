@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hubless.paper.raw import cores
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .record import Options
 from .timing import failure
@@ -21,7 +21,7 @@ def measure_apart(module: str, jobs: Sequence[tuple[str, str]], options: Options
     """Measure each job in a separate process: one at a time, unless in a quick look."""
     with (
         ThreadPoolExecutor(cores() if options.quick else 1) as pool,
-        progress_bar(None, len(jobs), desc=module) as bar,
+        step(module, len(jobs), "jobs") as bar,
     ):
 
         def run(job: tuple[str, str]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _last(text: str) -> dict[str, Any]:
 def print_steps(steps: Iterable[dict[str, Any]]) -> None:
     """Print each step as it is done, or why it failed; what the other process calls."""
     try:
-        for step in steps:
-            print(json.dumps(step), flush=True)
+        for result in steps:
+            print(json.dumps(result), flush=True)
     except Exception as error:  # a peer that fails or is not installed is a result too
         print(json.dumps(failure(error)))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 LONG = 300  # seconds that a job may take on a busy machine
 ENGINES = (
     *("pyarrow.dataset", "pyarrow.parquet", "pyarrow.feather", "h5py", "faiss", "usearch.index", "hnswlib"),
-    *("lancedb", "psycopg.sql"),
+    *("lancedb", "psycopg.sql", "pysqlite3.dbapi2", "sqlite_vec", "duckdb"),
     *("qdrant_client", "qdrant_edge", "hubless.cli.learn_verbs", "hubless.repair.update"),
 )
 DISK, LARGER = (

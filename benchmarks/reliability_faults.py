@@ -20,14 +20,14 @@ FOLDER = Path(__file__).parent / "results" / "reliability"
 FILE = "faults.jsonl"
 PEERS = (
     *("pyarrow", "h5py", "faiss-cpu", "usearch", "hnswlib", "lancedb", "psycopg", "pgvector"),
-    *("qdrant-client", "qdrant-edge-py"),
+    *("qdrant-client", "qdrant-edge-py", "sqlite-vec", "pysqlite3-binary", "duckdb"),
 )
 COUNT, QUICK = 20, 2
 SWITCHES = 10  # promotes and rollbacks of a trial beside readers
 STORES = (
     *("npy", "npz", "parquet", "arrow", "hdf5", "parts", "faiss-flat", "faiss", "faiss-ivf"),
     *("usearch", "hnswlib"),
-    *("lance", "pgvector", "qdrant", "qdrant-server", "qdrant-edge"),
+    *("lance", "pgvector", "qdrant", "qdrant-server", "qdrant-edge", "sqlite", "duckdb"),
 )
 MODELS = "model"  # the row of operations on model folders
 FAULTS = (

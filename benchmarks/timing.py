@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 Contender = Callable[[], Any]
 Seconds = dict[str, Any]  # by contender: seconds of every round, or {"error": why there are none}
@@ -58,7 +58,7 @@ def race(
         order([name for name in contenders if name not in once or number == 0], number)
         for number in range(repeats)
     ]
-    with progress_bar(None, sum(map(len, rounds)), desc=title) as bar:
+    with step(title, sum(map(len, rounds)), "runs") as bar:
         for number, names in enumerate(rounds):
             for name in names:
                 bar.update()

@@ -22,7 +22,7 @@ from hubless.paper.experiment import Split, split_at_random
 from hubless.paper.raw import this_machine
 from hubless.paper.reproduce import loaded
 from hubless.selection.candidates import name
-from hubless.support.progress import progress_bar
+from hubless.support.progress import step
 
 from .curve_cells import Cells, Key
 from .curves import ALL, MADE, few, zipf
@@ -130,7 +130,7 @@ def run(keys: list[Key], cells: Cells, seconds: float = float("inf")) -> bool:
     """Measure the cells that are missing, a split at a time, and save them; return whether all are there."""
     missing = [key for key in keys if key not in cells.entries]
     start, machine = perf_counter(), this_machine()
-    with progress_bar(None, len(missing), leave=True) as bar:
+    with step("measuring", len(missing), "cells") as bar:
         for split in dict.fromkeys(key[:4] for key in missing):
             if perf_counter() - start > seconds:
                 return False

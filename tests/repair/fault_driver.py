@@ -41,6 +41,7 @@ CALLS = {  # of engines, by the module and class that have them
     "psycopg:Copy": ("write_row",),
     "psycopg:Connection": ("commit",),
     "lancedb.table:LanceTable": ("add", "delete", "create_index", "restore", "merge_insert", "optimize"),
+    "duckdb:DuckDBPyConnection": ("begin", "execute", "sql", "commit"),
     "qdrant_client:QdrantClient": ("upsert", "delete", "create_collection", "update_collection_aliases"),
 }
 
@@ -117,6 +118,19 @@ class Moments:
                 engine = getattr(sys.modules[module], owner)
                 for name in names:
                     setattr(engine, name, self.counted(getattr(engine, name)))
+        if "hubless.stores.sqlite_vec.vec_session" in sys.modules:
+            self.trace(sys.modules["hubless.stores.sqlite_vec.vec_session"])
+
+    def trace(self, session):
+        """Count all statements of SQLite: those of hubless, and those of sqlite-vec inside them."""
+        connect = session.connect
+
+        def traced(*arguments, **options):
+            connection = connect(*arguments, **options)
+            connection.set_trace_callback(lambda _: self.reach())
+            return connection
+
+        session.connect = traced
 
     def counted(self, step):
         def counted(*arguments, **options):

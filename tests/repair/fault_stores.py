@@ -333,6 +333,79 @@ class Pgvector(Npy):
         self.connection.close()
 
 
+class Sqlite(Npy):
+    """A table of sqlite-vec with another column."""
+
+    rows, batch, target = 60, 20, "moved"
+    module, file, kind, own = "vec_cases", "items.db", "sqlite", {"hubless_marks"}
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.source = f"{self.kind}:{self.blue}#items"
+
+    @property
+    def cases(self):
+        return import_module(f"tests.stores.{self.module}")
+
+    def fill(self):
+        self.blue, self.options = self.folder / self.file, {}
+        ids = np.arange(len(self.X))
+        self.cases.fill(self.blue, ids, self.X, [f"text of {i}" for i in ids])
+
+    def change(self, row, value):
+        self.cases.run(self.blue, ("UPDATE items SET embedding = ? WHERE id = ?", [self.encoded(value), row]))
+
+    def encoded(self, value):
+        return np.asarray(value, np.float32).tobytes()
+
+    def decoded(self, value):
+        return np.frombuffer(value, np.float32)
+
+    def seen(self):
+        return self.cases.dump(self.blue)
+
+    def rows_of(self, table):
+        rows = self.cases.dump(self.blue, table)
+        assert [text for *_, text in rows] == [f"text of {i}" for i, *_ in rows]
+        return [i for i, *_ in rows], np.array([self.decoded(v) for _, v, _ in rows], np.float32)
+
+    def items(self):
+        return self.rows_of("items")
+
+    def content(self):
+        return self.rows_of("moved")
+
+    def names(self):
+        return {name for (name,) in self.cases.run(self.blue, "SELECT name FROM sqlite_master")}
+
+    def left(self):
+        """What is there besides both tables, those in which they are kept, and the marks."""
+        left = {
+            name for name in self.names() - self.own if not name.startswith(("sqlite_", "items", "moved"))
+        }
+        unknown = set(os.listdir(self.folder)) - {"model", self.file, f"{self.file}.wal"}
+        return left | {name for name in unknown if not name.endswith("-journal")}
+
+    def clear(self):
+        mark = "DELETE FROM hubless_marks WHERE name = 'moved'"
+        self.cases.run(self.blue, "DROP TABLE IF EXISTS moved", *([mark] if self.own & self.names() else []))
+
+    def served(self, queries):
+        return self.cases.ask_for(self.blue, queries, 5)
+
+
+class Duck(Sqlite):
+    """A table of DuckDB with another column, which one process at a time can have open."""
+
+    module, file, kind, alone = "duck_cases", "items.duckdb", "duckdb", True
+
+    def encoded(self, value):
+        return np.asarray(value).tolist()
+
+    def decoded(self, value):
+        return value
+
+
 class Qdrant(Npy):
     """A collection in a folder, behind an alias."""
 
@@ -478,6 +551,8 @@ KINDS = {
     "hnswlib": Hnswlib,
     "lance": Lance,
     "pgvector": Pgvector,
+    "sqlite": Sqlite,
+    "duckdb": Duck,
     "qdrant": Qdrant,
     "qdrant-server": QdrantServer,
     "qdrant-edge": Edge,

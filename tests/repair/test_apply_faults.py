@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 MOMENTS = 12  # of all, spread evenly from the first to the last
 BY_CLOCK = 3
 FILES = ["npy", "parts", "faiss"]
-TESTED = [*FILES, "lance", "pgvector", "qdrant"]  # `python -m benchmarks faults` has all
+TESTED = [*FILES, "lance", "pgvector", "qdrant", "sqlite", "duckdb"]  # `python -m benchmarks faults` has all
 WRITTEN_BY_ENGINES = ["usearch", "hnswlib"]  # of the same class as FAISS, but for what their engines write
 
 
@@ -38,6 +38,7 @@ def driver():
     """The process that applies, for all tests: it takes seconds to start."""
     packages = ["pyarrow.dataset", "pyarrow.parquet", "faiss", "usearch.index", "hnswlib"]
     packages += ["lancedb", "psycopg.sql", "qdrant_client"]
+    packages += ["sqlite_vec", "duckdb", "hubless.stores.sqlite_vec.vec_session"]
     command = [sys.executable, "-m", "tests.repair.fault_driver", *packages]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as driver:
@@ -111,7 +112,7 @@ full_disks = pytest.mark.parametrize(
     indirect=True,
 )  # HDF5 buffers what it writes
 every_to_another_width = pytest.mark.parametrize(
-    "trial", [f"{name} to {width}" for name, width in zip(TESTED, [21, 5] * 3, strict=True)], indirect=True
+    "trial", [f"{name} to {width}" for name, width in zip(TESTED, [21, 5] * 4, strict=True)], indirect=True
 )
 
 every_corrected = pytest.mark.parametrize(

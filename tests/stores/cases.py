@@ -42,6 +42,10 @@ CASES = [
     Row(("qdrant",), "qdrant_server:server", ("services",)),
     Row(("chroma",), "chroma_cases:folder", ("services",)),
     Row(("chroma",), "chroma_cases:server", ("services",)),
+    Row(("sqlite",), "vec_cases:numbers", ("services",)),
+    Row(("sqlite",), "vec_cases:texts", ("services",)),
+    Row(("duckdb",), "duck_cases:numbers", ("services",)),
+    Row(("duckdb",), "duck_cases:texts", ("services",)),
     Row(("qdrant-edge",), "qdrant_edge_cases:shard", ("services",)),
 ]
 

@@ -1,4 +1,4 @@
-"""A store as another package would bring it: a table of SQLite, `sqlite:FILE#TABLE`.
+"""A store as another package would bring it: a plain table of SQLite, `litetable:FILE#TABLE`.
 
 It is the worked example of CONTRIBUTING, and passes the whole contract. A table has the columns id (a whole
 number or a text), vector (float32 as bytes) and any others. The marks of all tables are in a table beside
@@ -21,10 +21,10 @@ from hubless.stores.store import ROWS, Batch, Facts, Mark, StoreError
 MARKS = "CREATE TABLE IF NOT EXISTS hubless_marks (name TEXT PRIMARY KEY, mark TEXT)"
 
 
-class SqliteTable(Database):
+class LiteTable(Database):
     """A table of an SQLite database."""
 
-    schemes = ("sqlite:",)
+    schemes = ("litetable:",)
 
     @classmethod
     def from_source(cls, source, *, vector=None, id=None, **options):

@@ -6,12 +6,15 @@ import signal
 
 LONG = 600  # seconds, for a machine that is busy
 CONTEXT = multiprocessing.get_context("forkserver")
+CHANGES = ("ALTER", "CREATE", "DELETE", "DROP", "INSERT")  # what statements that change something begin with
 PRELOADED = [  # once for all tests of a process; what is not installed is skipped
     "chromadb",
+    "duckdb",
     "lancedb",
     "psycopg",
     "qdrant_client",
     "qdrant_edge",
+    "sqlite_vec",
     "hubless.repair.apply",
     "hubless.testing.store_cases",
 ]

@@ -19,6 +19,8 @@ ENGINES = [
     "lancedb",
     "psycopg",
     "chromadb",
+    "duckdb",
+    "sqlite_vec",
     "qdrant_client",
     "qdrant_edge",
     "dask",
@@ -51,7 +53,8 @@ def test_stores_and_engines_are_imported_when_used(tmp_path):
     assert engines == engines_after == []
     assert "files.plain_files" in stores_after
     assert not any(
-        name.startswith(("chroma", "lancedb", "postgres", "qdrant", "faiss")) for name in stores_after
+        name.startswith(("chroma", "duckdb", "lancedb", "postgres", "qdrant", "faiss", "sql"))
+        for name in stores_after
     )
 
 
@@ -75,6 +78,8 @@ def test_what_is_typed_leads_to_its_kind(tmp_path, monkeypatch):
         "lancedb:shop#products": "LanceTable",
         "qdrant-edge:shard": "QdrantEdge",
         "chroma:folder#items": "ChromaCollection",
+        "sqlite:shop.db#items": "VecTable",
+        "duckdb:shop.duckdb#items": "DuckTable",
     }
     assert {text: type(open_store(text)).__name__ for text in kinds} == kinds
 
@@ -88,6 +93,8 @@ def test_options_that_make_no_sense_are_refused(tmp_path):
         "qdrant:a#b",
         "qdrant-edge:a",
         "chroma:a#b",
+        "sqlite:a#b",
+        "duckdb:a#b",
     ):
         with pytest.raises(StoreError, match="leave out --items") as caught:
             open_store(source, items="items.csv")
@@ -109,6 +116,8 @@ def test_options_that_make_no_sense_are_refused(tmp_path):
         ("lancedb:shop#items", "items_moved"),
         ("qdrant:folder#items", "items_moved"),
         ("chroma:folder#items", "items_moved"),
+        ("sqlite:shop.db#items", "items_moved"),
+        ("duckdb:shop.duckdb#items", "items_moved"),
         ("qdrant-edge:some/shard", "shard-moved"),
     ],
 )
@@ -126,6 +135,8 @@ def test_the_moved_copy_has_a_name_beside_the_original(source, moved):
         "lancedb:az://bucket/folder?sig=secret#items",
         "qdrant:https://me:secret@host#items",
         "chroma:http://me:secret@host:8000#items",
+        "sqlite:http://me:secret@host#items",
+        "duckdb:md://me:secret@host#items",
         "qdrant:https://host?api_key=secret#items",
         "postgresql+psycopg://me:secret@host/db#items",
         "host=h password=secret#items",

@@ -11,7 +11,7 @@ from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
 from hubless.testing.store_cases import Case, exact
 from hubless.testing.store_contract import StoreContract
-from tests.stores.example_store import SqliteTable
+from tests.stores.example_store import LiteTable
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def install(tmp_path, monkeypatch):
     return install
 
 
-EXAMPLE = "tests.stores.example_store:SqliteTable"
+EXAMPLE = "tests.stores.example_store:LiteTable"
 
 
 class TestExample(StoreContract):
@@ -41,14 +41,14 @@ class TestExample(StoreContract):
 
     @pytest.fixture(params=[True, False], ids=["texts", "numbers"])
     def case(self, request, install):
-        install("example", {"sqlite": EXAMPLE})
+        install("example", {"litetable": EXAMPLE})
 
         def make(folder, ids, X, texts, metric):
             with sqlite3.connect(folder / "db") as database:
                 database.execute("CREATE TABLE items (id PRIMARY KEY, vector BLOB, text TEXT)")
                 insert(database, ids, X, texts)
             database.close()
-            return open_store(f"sqlite:{folder / 'db'}#items", metric=metric)
+            return open_store(f"litetable:{folder / 'db'}#items", metric=metric)
 
         def insert(database, ids, X, texts):
             rows = zip(ids.tolist(), [x.tobytes() for x in X.astype(np.float32)], texts, strict=True)
@@ -111,12 +111,12 @@ def test_two_packages_with_one_name(install):
 
 
 def test_options_are_parsed_by_the_class(install):
-    install("example", {"sqlite": EXAMPLE})
-    assert isinstance(open_store("sqlite:somewhere#items"), SqliteTable)
+    install("example", {"litetable": EXAMPLE})
+    assert isinstance(open_store("litetable:somewhere#items"), LiteTable)
     with pytest.raises(StoreError, match="leave --vector and --id out"):
-        open_store("sqlite:somewhere#items", id="key")
-    with pytest.raises(StoreError, match="after a #: sqlite:ADDRESS#NAME"):
-        open_store("sqlite:somewhere")
+        open_store("litetable:somewhere#items", id="key")
+    with pytest.raises(StoreError, match="after a #: litetable:ADDRESS#NAME"):
+        open_store("litetable:somewhere")
 
 
 def test_unknown_stores_are_refused_with_all_that_are_known(install, tmp_path):

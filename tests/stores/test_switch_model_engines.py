@@ -1,9 +1,9 @@
 """The model of test_switch_model.py for engines: a crash before every call of an engine.
 
-Calls are the steps here: statements of PostgreSQL, requests to Qdrant and Chroma, commits and reads of
-LanceDB, and for Qdrant Edge the system calls of the switch. Whoever asks by the engine's own client at any
-of these moments must get all rows of one version; PostgreSQL may let him wait, and in Chroma nothing may have
-the name for a moment.
+Calls are the steps here: statements of PostgreSQL, SQLite and DuckDB, requests to Qdrant and Chroma, commits
+and reads of LanceDB, and for Qdrant Edge the system calls of the switch. Whoever asks by the engine's own
+client at any of these moments must get all rows of one version; PostgreSQL and SQLite may let him wait, and
+in Chroma nothing may have the name for a moment.
 """
 
 import shutil
@@ -283,6 +283,82 @@ class Chroma(World):
             assert self.client.get_collection(name, embedding_function=None).count() == len(X)
 
 
+class OfOneFile(World):
+    """A table of a file; what others see of it in between may be that they have to wait."""
+
+    patience = BUSY
+    stride = 4
+    rarely = 6
+
+    def make(self):
+        self.cases.make(self.root, IDS, X, TEXTS, "l2")
+
+    def open(self):
+        return open_store(f"{self.scheme}:{self.root / self.file}#items")
+
+    def state(self):
+        def rows(query):
+            return self.cases.run(self.root / self.file, query)
+
+        names = rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        return repr([(name, rows(f'SELECT * FROM "{name}"')) for (name,) in names])
+
+    def version(self):
+        answers = self.ask()
+        known = (name for name, wanted in ANSWERS.items() if answers == wanted)
+        return "waits" if answers is None else next(known, f"neither: {answers}")
+
+
+class Sqlite(OfOneFile):
+    """A table of sqlite-vec; every statement is a step."""
+
+    scheme, file = "sqlite", "items.db"
+    stride = rarely = 2
+
+    def __init__(self, request, folder):
+        super().__init__(request, folder)
+        self.cases = import_module("tests.stores.vec_cases")
+
+    def steps(self, patch):
+        session = import_module("hubless.stores.sqlite_vec.vec_session")
+        connect = session.connect
+
+        class Stepping:
+            def __init__(self, *arguments, **options):
+                self.connection = connect(*arguments, **options)
+                self.close = self.connection.close
+                for name in ("execute", "executemany"):
+                    setattr(self, name, stepping(getattr(self.connection, name)))
+
+        patch.setattr(session, "connect", Stepping)
+
+    def ask(self):
+        try:
+            return self.cases.ask_for(self.root / self.file, QUERIES, len(X) + 1, timeout=0.1)
+        except self.cases.sqlite_module().OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            return None
+
+
+class Duck(OfOneFile):
+    """A table of DuckDB, which several connections of this one process have open."""
+
+    scheme, file = "duckdb", "items.duckdb"
+
+    def __init__(self, request, folder):
+        super().__init__(request, folder)
+        self.cases = import_module("tests.stores.duck_cases")
+
+    def steps(self, patch):
+        kind = import_module("duckdb").DuckDBPyConnection
+        for name in ("begin", "execute", "sql", "commit"):
+            patch.setattr(kind, name, stepping(getattr(kind, name)))
+
+    def ask(self):
+        return self.cases.ask_for(self.root / self.file, QUERIES, len(X) + 1)
+
+
 class Edge(World):
     """A shard of Qdrant Edge in a folder; only one process can open it, so it is asked after the others."""
 
@@ -306,8 +382,15 @@ class Edge(World):
             store.close()
 
 
-WORLDS = {kind.__name__: kind for kind in (Lance, Postgres, Qdrant, Chroma, Edge)}
-SHARED = ("Lance", "Postgres", "Qdrant", "Chroma")  # which several processes can open at a time
+WORLDS = {kind.__name__: kind for kind in (Lance, Postgres, Qdrant, Chroma, Sqlite, Duck, Edge)}
+SHARED = (
+    "Lance",
+    "Postgres",
+    "Qdrant",
+    "Chroma",
+    "Sqlite",
+    "Duck",
+)  # which several processes can open at a time
 STRIDE = 2  # calls from one moment to the next, unless all are wanted
 STARTS = {"promote": "applied", "rollback": "promoted"}
 

@@ -47,7 +47,8 @@ def add_promote(verb: Verb) -> None:
         "hubless promote lancedb:shop#products products_moved",
         "hubless promote postgresql://me@localhost/shop#products products_moved --model model",
         more="The switch is one step: every query finds either the original or the moved index. Only Chroma "
-        "has no such step: for a moment, nothing has the name.",
+        "has no such step: for a moment, nothing has the name. A DuckDB file must be closed by all other "
+        "programs.",
     )
     verb.add_source()
     option(verb, "target", "name that was given to `hubless apply -o`")

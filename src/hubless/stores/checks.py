@@ -123,7 +123,9 @@ def pad_ids(rows: Sequence[Sequence[Any]], k: int) -> np.ndarray:
     padded = np.full((len(rows), k), None, dtype=object)
     for place, row in enumerate(rows):
         padded[place, : len(row)] = list(row)
-    all_integers = all(isinstance(value, int | np.integer) for value in padded.flat)
+    all_integers = all(
+        isinstance(value, int | np.integer) and -(2**63) <= value < 2**63 for value in padded.flat
+    )
     return padded.astype(np.int64) if all_integers else padded
 
 

@@ -32,6 +32,8 @@ KINDS = {
     "qdrant:FOLDER-OR-URL#COLLECTION": "qdrant.qdrant_collection:QdrantCollection",
     "qdrant-edge:FOLDER": "qdrant.qdrant_edge:QdrantEdge",
     "chroma:FOLDER-OR-URL#COLLECTION": "chroma.chroma_collection:ChromaCollection",
+    "sqlite:FILE#TABLE": "sqlite_vec.vec_table:VecTable",
+    "duckdb:FILE#TABLE": "duckdb.duck_table:DuckTable",
 }
 BUILT_IN = {form.partition(":")[0]: where for form, where in KINDS.items()}
 SUFFIXES = tuple(form for form in KINDS if form.startswith("."))

@@ -1,0 +1,1 @@
+"""Tables of databases in a file: what SQLite and DuckDB have in common."""
