@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import fuzz_verb, log_verbs, reliability_verbs
+from . import fuzz_verb, log_verbs, loop_verbs, reliability_verbs
 from .record import DOCS, FOLDER, PEERS, Options, read, write
 
 # verb → module and function that measures it
@@ -97,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     _add_pages(verbs)
     fuzz_verb.add(verbs)
     log_verbs.add(verbs)
+    loop_verbs.add(verbs)
     reliability_verbs.add(verbs)
     return parser
 

@@ -12,6 +12,7 @@ PRELOADED = [  # once for all tests of a process; what is not installed is skipp
     "psycopg",
     "qdrant_client",
     "qdrant_edge",
+    "hubless.loop.watch",
     "hubless.repair.apply",
     "hubless.testing.store_cases",
 ]
