@@ -22,7 +22,6 @@ from hubless.repair.judgements import Judgements
 from hubless.repair.learn_in_memory import learn_from_pairs
 from hubless.retrieval import gains, ndcg
 from hubless.stores.opening import open_store
-from hubless.support.progress import progress_bar
 
 from .curve_cells import Cells
 from .index_data import Pairs, folder_of, scifact
@@ -66,11 +65,10 @@ def run(kind: str, folder: Path, quick: bool = False) -> Cells:
         data = scifact(files)
     if quick:
         data = data._replace(train=data.train.take(np.arange(160)))
-    with progress_bar(None, desc=kind) as bar:
-        for key in plan(kind, quick):
-            if key not in cells.entries:
-                cells.add(key, {**replay(data, key, 4 if quick else SLICES), "machine": this_machine()})
-            bar.update()
+    for key in plan(kind, quick):
+        if key not in cells.entries:
+            raw = replay(data, key, 4 if quick else SLICES)
+            cells.add(key, {**raw, "machine": this_machine()})
     return cells
 
 

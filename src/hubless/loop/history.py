@@ -40,7 +40,24 @@ class History:
 
 
 def read_history(folder: str | os.PathLike[str]) -> History:
-    """Return what the loop in a folder decided; StoreError where there is none."""
+    """Return what the loop in a folder decided; StoreError where there is none.
+
+    Examples
+    --------
+    >>> import json, numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> from hubless.loop import read_history, watch_index
+    >>> rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     np.save(folder / "items.npy", np.eye(20))
+    ...     np.save(folder / "queries.npy", np.eye(20))
+    ...     written = (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    ...     how = {"queries": folder / "queries.npy", "slice_size": 20, "write": True}
+    ...     step = watch_index(folder / "items.npy", folder / "log.jsonl", folder / "loop", **how)
+    ...     print(read_history(folder / "loop").serving)
+    the original
+    """
     decisions = read_decisions(Path(os.path.expanduser(folder)))
     if not decisions:
         raise StoreError(f"{folder} has no journal of a loop: `hubless watch --write` begins one.")

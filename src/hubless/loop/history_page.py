@@ -43,7 +43,25 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 
 def write_history(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of a loop's journal; ValueError where another file than such a page is there."""
+    """Write the page of a loop's journal; ValueError where another file than such a page is there.
+
+    Examples
+    --------
+    >>> import json, numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> from hubless.loop import watch_index, write_history
+    >>> rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     np.save(folder / "items.npy", np.eye(20))
+    ...     np.save(folder / "queries.npy", np.eye(20))
+    ...     written = (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    ...     how = {"queries": folder / "queries.npy", "slice_size": 20, "write": True}
+    ...     step = watch_index(folder / "items.npy", folder / "log.jsonl", folder / "loop", **how)
+    ...     page = write_history(folder / "loop", folder / "page.html").read_text()
+    >>> "The loop of items.npy" in page
+    True
+    """
     target, page = check_page(path), history_page(read_history(folder))
     with new_file(target) as file:
         file.write(page.encode())

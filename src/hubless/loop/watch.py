@@ -90,6 +90,22 @@ def watch_index(
     decision : dict
         "decision" ("wait", "keep", "promote" or "roll back"), "why", "serving", "slices", "candidate",
         "figures", "guards", "notes", "written", and more: a line of the journal
+
+    Examples
+    --------
+    >>> import json, numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> from hubless.loop import watch_index
+    >>> rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     np.save(folder / "items.npy", np.eye(20))
+    ...     np.save(folder / "queries.npy", np.eye(20))
+    ...     written = (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    ...     how = {"queries": folder / "queries.npy", "slice_size": 20, "write": True}
+    ...     step = watch_index(folder / "items.npy", folder / "log.jsonl", folder / "loop", **how)
+    >>> step["decision"], step["why"]
+    ('keep', 'There are too few questions before this slice to learn from.')
     """
     _check_numbers(slice_size, keep, eta)
     store, place = as_store(source), real_path(folder)
