@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hubless.support.progress import reporting
 
-from . import fuzz_verb, log_verbs, reliability_verbs
+from . import fuzz_verb, log_verbs, loop_verbs, reliability_verbs
 from .record import DOCS, FOLDER, PEERS, Options, read, write
 
 # verb → module and function that measures it
@@ -99,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
     _add_pages(verbs)
     fuzz_verb.add(verbs)
     log_verbs.add(verbs)
+    loop_verbs.add(verbs)
     reliability_verbs.add(verbs)
     return parser
 

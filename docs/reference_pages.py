@@ -16,6 +16,7 @@ ROOMS = {  # public modules, and what they are for
     "hubless.movers": "ways to move stored objects",
     "hubless.corrections": "ways to correct stored objects for the queries of a log",
     "hubless.repair": "repair an index",
+    "hubless.loop": "let an index keep learning",
     "hubless.plot": "figures",
     "hubless.baselines": "metric learners that the paper compares with",
     "hubless.calibration": "how far probabilities can be trusted",

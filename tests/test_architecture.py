@@ -46,6 +46,7 @@ ROOMS = (
     "repair",
     "testing",
     "report",
+    "loop",
     "plot",
     "integrations",
     "paper",

@@ -22,10 +22,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # made from raw results; the tests of the benchmarks and of the paper make them again
 GENERATED = ("results.md", "movers-results.md", "speed.md", "index-results.md", "log-results.md", "scale.md")
-GENERATED += ("reliability.md",)
+GENERATED += ("reliability.md", "loop-results.md")
 # Python and commands in turn, on files
-WALKTHROUGHS = ("repair.md", "report.md", "large.md", "log.md", "stores.md")
-REPAIR, LOOK, LARGE, LOG, STORES = (ROOT / "docs" / name for name in WALKTHROUGHS)
+WALKTHROUGHS = ("repair.md", "report.md", "large.md", "log.md", "stores.md", "loop.md")
+REPAIR, LOOK, LARGE, LOG, STORES, LOOP = (ROOT / "docs" / name for name in WALKTHROUGHS)
 SAME_AS_OTHERS = {".ipc", ".h5", ".index", "postgres"}  # other spellings
 OF_THE_SITE = ("index.md", "choose.md", "howto.md", "concepts.md", "reference.md", "figures.md", "project.md")
 OF_THE_SITE += ("changelog.md", "contributing.md", "security.md", "page-source.md")  # files outside of docs
@@ -143,6 +143,15 @@ def test_the_steps_of_log_md_hold_hubs_back(run_page, capsys):
     assert float(re.search(r"exact correction: ([\d.]+)", printed)[1]) > 0.9
 
 
+def test_the_steps_of_loop_md_promote_and_roll_back(run_page, capsys):
+    shown = run_page(LOOP)
+    assert shown.count("would serve version 1.") == 1
+    assert "roll back: On slice 3, version 1 is worse than the original" in shown
+    assert "Version 2 serves.\n" in shown
+    assert Path("loop.html").read_text().startswith("<!doctype html>")
+    assert "wait 0 of 60 questions" in capsys.readouterr().out
+
+
 @pytest.mark.services
 def test_the_steps_of_stores_md_go_there_and_back(run_page, capsys):
     shown = run_page(STORES)
@@ -183,6 +192,7 @@ def test_commands_on_a_page_can_be_parsed(page):
     results = (
         "movers-results.md",
         "log-results.md",
+        "loop-results.md",
         "speed.md",
         "scale.md",
         "probabilities.md",

@@ -15,6 +15,7 @@ PRELOADED = [  # once for all tests of a process; what is not installed is skipp
     "qdrant_client",
     "qdrant_edge",
     "sqlite_vec",
+    "hubless.loop.watch",
     "hubless.repair.apply",
     "hubless.testing.store_cases",
 ]

@@ -44,6 +44,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the modul
         "move": ("move", "move new items before they are added, from stdin to stdout"),
         "export": ("move", f"write a model for {', '.join(FORMS)}"),
     },
+    "keep learning from a log": {
+        "watch": ("loop", "learn what is new; promote what fresh queries confirm, or undo"),
+        "history": ("loop", "show what the loop decided, as a table or a page"),
+    },
     "your shell": {
         "completion": ("shell", "print a script for your shell: the Tab key completes commands"),
     },

@@ -131,6 +131,7 @@ def learn_from_pairs(
     log: np.ndarray | None = None,
     *,
     column: bool = False,
+    repeats: int | None = None,
     random_state: int = 0,
 ) -> Repair:
     """Learn the map, and the held steps of items that have queries, that answer held-out queries best.
@@ -138,6 +139,7 @@ def learn_from_pairs(
     With a log of queries, judged or not, a correction is learned on top, where one helps.
 
     Items of length 1 keep it: under L2, too, they are learned as under cosine, which has the same neighbours.
+    `repeats` says how often queries are split to choose a setting.
     """
     if are_unit(items.vectors):
         items = items.in_space("cosine")
@@ -149,15 +151,11 @@ def learn_from_pairs(
     def learn(judged: JudgedQueries, vectors: np.ndarray) -> Iterator[tuple[PairSetting, np.ndarray]]:
         return PairMap(judged, vectors, is_unit).ways(vectors)
 
-    scores = score_held_out(items.vectors, queries, learn, random_state=random_state)
+    scores = score_held_out(items.vectors, queries, learn, repeats=repeats, random_state=random_state)
     chosen, why = choose_setting(scores)
     pairs = PairMap(queries, items.vectors, is_unit)
     seen = items.ids[pairs.rows].tolist()
-    mover: Mover = Stay().fit(pairs.z, np.zeros(len(pairs.z)))
-    if chosen.alpha is not None:
-        mover = MoveLabeled(Penalty(chosen.alpha, relative=True), toward="identity", keep_moments=True)
-        with step(f"learning the map from {len(pairs.x):,} pairs"):
-            mover.fit_pairs(pairs.x, pairs.z)
+    mover = _map(pairs, chosen)
     facts = {
         "data": items.about(),
         "learned": {
@@ -230,6 +228,15 @@ def _pair_figures(scores: HeldOutScores, chosen: PairSetting) -> list[dict[str, 
         asdict(measure_change(measure, part, scores.of(scores.stay, part), scores.of(chosen, part)))
         for part in parts
     ]
+
+
+def _map(pairs: PairMap, chosen: PairSetting) -> Mover:
+    """Return the map of all items, or one that moves nothing."""
+    if chosen.alpha is None:
+        return Stay().fit(pairs.z, np.zeros(len(pairs.z)))
+    mover = MoveLabeled(Penalty(chosen.alpha, relative=True), toward="identity", keep_moments=True)
+    with step(f"learning the map from {len(pairs.x):,} pairs"):
+        return mover.fit_pairs(pairs.x, pairs.z)
 
 
 def _steps(pairs: PairMap, items: IndexItems, chosen: PairSetting) -> ItemSteps | None:

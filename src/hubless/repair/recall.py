@@ -7,6 +7,7 @@ answers, the index should search more widely.
 import numpy as np
 
 from ..arrays.inputs import have_length
+from ..evaluation import BeforeAfter
 from ..neighbors.knn import exhaustive
 from ..stores.store import Batch, Store
 from .index_items import read_rows
@@ -32,22 +33,28 @@ def _queries(rows: Batch) -> np.ndarray:
     return known[np.random.default_rng(0).permutation(len(known))[:QUERIES]]
 
 
-def compare_recall(blue: Store, green: Store) -> list[str]:
-    """Return a note where the moved index finds fewer of the true neighbours than the original does."""
+def measure_recall(blue: Store, green: Store) -> BeforeAfter | None:
+    """Return the recall of the original and of the moved index; None where there is nothing to measure."""
     facts = green.facts()
     metric = facts.metric or "l2"
     if facts.index.startswith("exhaustive") or not K < facts.count <= ROWS:
-        return []
+        return None
     rows = moved = read_rows(blue)
     if facts.dimension != rows.vectors.shape[1]:  # no item of blue can be a query of green
         moved = read_rows(green)
     queries, moved_queries = _queries(rows), _queries(moved)
     if not len(queries):
-        return []
-    before, after = recall(blue, queries, metric, rows), recall(green, moved_queries, metric)
-    if after >= before - LOST:
+        return None
+    return BeforeAfter(recall(blue, queries, metric, rows), recall(green, moved_queries, metric))
+
+
+def compare_recall(blue: Store, green: Store) -> list[str]:
+    """Return a note where the moved index finds fewer of the true neighbours than the original does."""
+    measured = measure_recall(blue, green)
+    if measured is None or measured.after >= measured.before - LOST:
         return []
     return [
-        f"the moved index ({facts.index}) finds {after:.1%} of the true neighbours, the original "
-        f"{before:.1%}. Widen its search (ef, expansion_search, nprobe) or build a larger graph first."
+        f"the moved index ({green.facts().index}) finds {measured.after:.1%} of the true neighbours, the "
+        f"original {measured.before:.1%}. Widen its search (ef, expansion_search, nprobe) or build a larger "
+        "graph first."
     ]

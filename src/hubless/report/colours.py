@@ -38,5 +38,11 @@ def colour_rules() -> str:
     return f":root{{{_variables(LIGHT)};color-scheme:light}}@media screen{{{dark}}}"
 
 
+def system_colour_rules() -> str:
+    """Return the colours for a page without a script, which is dark where the system is."""
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_variables(DARK)};color-scheme:dark}}}}"
+    return f":root{{{_variables(LIGHT)};color-scheme:light}}{dark}"
+
+
 def _variables(colours: dict[str, str]) -> str:
     return ";".join(f"--{name}:{colour}" for name, colour in colours.items())

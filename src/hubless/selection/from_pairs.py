@@ -94,15 +94,19 @@ def score_held_out(
     learn: Learn,
     *,
     n_folds: int = 5,
+    repeats: int | None = None,
     random_state: int = 0,
 ) -> HeldOutScores:
-    """Score every setting that `learn` yields on queries that it has not learned from."""
+    """Score every setting that `learn` yields on queries that it has not learned from.
+
+    Queries are split `repeats` times; by default as often as gives enough answers.
+    """
     n = len(judged.queries)
     if n < 2 * n_folds:
         raise ValueError(f"{n} judged queries are too few to choose by: give {2 * n_folds} or more.")
     rng = np.random.default_rng(random_state)
     vectors, judged = pool(vectors, judged, rng, POOL)
-    repeats = min(REPEATS, -(-ANSWERS // n))
+    repeats = repeats or min(REPEATS, -(-ANSWERS // n))
     scores: dict[Any, np.ndarray] = {}
     seen = np.empty((repeats, n), dtype=bool)
     with step(f"choosing a map by {n:,} judged queries", repeats * n_folds, "folds") as choosing:

@@ -1,0 +1,266 @@
+"""What the newest slice says: keep what serves, promote a candidate, or roll back.
+
+Everything here is computed; nothing is written or switched.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays.inputs import distinct
+from ..hubness_change import change_intervals
+from ..repair.index_items import IndexItems
+from ..repair.repair import Repair
+from .loop_state import ORIGINAL, Doubt, LoopState
+from .questions import Questions
+from .slice_score import FEWEST, LEVEL, Answered, Differences, answer, compare, look_level
+
+KEEP, PROMOTE, ROLL_BACK = "keep", "promote", "roll back"
+Learn = Callable[[Sequence[int]], Repair | None]  # from numbers of slices; None where they are too few
+
+
+@dataclass
+class SliceAnswers:
+    """The newest slice, and what the states of the index answer to its questions."""
+
+    items: IndexItems
+    questions: Questions
+    models: dict[int, Repair]  # of versions, by number
+    answered: dict[int, Answered] = field(default_factory=dict)
+
+    def at(self, version: int) -> Answered:
+        """Return what a version answers, or the original."""
+        if version not in self.answered:
+            model = None if version == ORIGINAL else self.models[version]
+            self.answered[version] = self.by(model)
+        return self.answered[version]
+
+    def by(self, model: Repair | None) -> Answered:
+        """Return what the items moved by a model answer."""
+        return answer(self.questions, self.items.vectors if model is None else self.items.moved(model))
+
+    def over(self, before: int, after: Answered) -> Differences:
+        """Return how far answers are ahead of those of a version."""
+        return compare(self.at(before).scores, after.scores)
+
+
+@dataclass
+class Decision:
+    """What to do, why, and the figures that say so."""
+
+    what: str
+    why: str
+    state: LoopState  # once it is done
+    candidate: Repair | None = None
+    learned: tuple[int, ...] = ()  # slices that the candidate learned from
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    guards: list[dict[str, Any]] = field(default_factory=list)
+
+
+def decide(state: LoopState, look: SliceAnswers, learn: Learn) -> Decision:
+    """Return the decision for the last slice of a state, on whose questions a look is taken."""
+    newest, figures = state.slices[-1].number, list[dict[str, Any]]()
+    if len(look.questions) < FEWEST:
+        words = f"slice {newest} has {len(look.questions)} questions, fewer than {FEWEST}"
+        return Decision(KEEP, f"{words}: too few to decide by.", state)
+    back = _way_back(state, look, figures)
+    if back is not None:
+        return back
+    state = _settle_doubt(state, look, figures)
+    decision = _try_candidate(state, look, learn)
+    decision.figures = figures + decision.figures
+    return decision
+
+
+# --- the way back -------------------------------------------------------------------------------------------
+
+
+def _way_back(state: LoopState, look: SliceAnswers, figures: list[dict[str, Any]]) -> Decision | None:
+    """Return the decision to roll back, where what serves is visibly worse than what came before it."""
+    serving, newest = state.version(state.serving), state.slices[-1].number
+    if serving is None:
+        return None
+    worse: dict[int, float] = {}
+    for other in dict.fromkeys([serving.before, ORIGINAL]):
+        if other != ORIGINAL and other not in look.models:
+            continue
+        gain = look.over(other, look.at(state.serving))
+        figures.append(_figure(f"version {serving.number} over {named(other)}", gain, LEVEL))
+        if gain.is_below():
+            worse[other] = gain.mean
+    if not worse:
+        return None
+    other = min(worse, key=lambda number: worse[number])
+    why = (
+        f"On slice {newest}, version {serving.number} is worse than {named(other)} "
+        f"({worse[other]:+.3f}), so {named(other)} serves again. The next slice says whether the version or "
+        "this slice was wrong."
+    )
+    looks = Differences(looks=state.over_original.looks)  # what was confirmed is not believed any longer
+    after = replace(state, serving=other, doubt=Doubt(serving.number, newest), over_original=looks)
+    return Decision(ROLL_BACK, why, replace(after, over_serving=Differences()), figures=figures)
+
+
+def _settle_doubt(state: LoopState, look: SliceAnswers, figures: list[dict[str, Any]]) -> LoopState:
+    """Return the state with slices left out, as the slice after a way back says."""
+    doubt = state.doubt
+    if doubt is None or doubt.version not in look.models:
+        return replace(state, doubt=None)
+    version = state.version(doubt.version)
+    gain = look.over(state.serving, look.at(doubt.version))
+    figures.append(_figure(f"version {doubt.version} over {named(state.serving)}", gain, LEVEL))
+    if gain.mean <= 0 and version is not None:
+        # what it learned from, and what spoke for it until the slice that spoke against it
+        suspects = {*version.learned, *range(max(version.learned) + 1, doubt.slice)}
+        state = state.without(suspects - set(_learned_by(state)))
+    elif gain.interval(LEVEL)[0] > 0:
+        state = state.without([doubt.slice])
+    return replace(state, doubt=None)
+
+
+# --- a candidate --------------------------------------------------------------------------------------------
+
+
+def _try_candidate(state: LoopState, look: SliceAnswers, learn: Learn) -> Decision:
+    newest = state.slices[-1].number
+    learned = tuple(state.trusted(newest))
+    serving = state.version(state.serving)
+    if serving is not None and set(learned) <= set(serving.learned):
+        return Decision(KEEP, f"{_named(serving.number)} has learned from all earlier slices.", state)
+    model = learn(learned)
+    if model is None:
+        return Decision(KEEP, "There are too few questions before this slice to learn from.", state)
+    if model.moves_nothing:
+        words = "What was learned is not to move: no setting is ahead by more than chance"
+        return Decision(KEEP, f"{words} on queries that were held out of learning.", state)
+    answers = look.by(model)
+    over_original, over_serving = (look.over(number, answers) for number in (ORIGINAL, state.serving))
+    state = replace(
+        state,
+        over_original=state.over_original + over_original,
+        over_serving=state.over_serving + over_serving,
+    )
+    decision = Decision(KEEP, "", state, model, learned)
+    decision.figures = _figures_of(state, over_original, over_serving)
+    decision.guards = _guards(state, look, model, answers)
+    _conclude(decision, over_serving)
+    return decision
+
+
+def _conclude(decision: Decision, newest: Differences) -> None:
+    """Say what a candidate's figures mean, and what follows for the state."""
+    state, fallen = decision.state, [guard["what"] for guard in decision.guards if guard["falls"]]
+    of = named(state.serving)
+    if newest.is_below():
+        suspects = set(decision.learned) - set(_learned_by(state)) - set(state.accepted)
+        decision.state = replace(
+            state.without(suspects),
+            over_original=Differences(looks=state.over_original.looks),
+            over_serving=Differences(),
+        )
+        left = f" Slice {_listed(suspects)} will not be learned from." if suspects else ""
+        decision.why = f"The candidate is worse than {of} on this slice ({newest.mean:+.3f}).{left}"
+        return
+    decision.state = state = replace(state, accepted=decision.learned)
+    if fallen:
+        decision.why = f"The candidate is held back by a guard: {'; '.join(fallen)}."
+    elif not state.over_original.is_above():
+        low = state.over_original.interval(look_level(state.over_original.looks))[0]
+        decision.why = (
+            f"The gain over the original is not sure yet: {_signed(state.over_original.mean)} on "
+            f"{_counted(state.over_original.n)}, and plausibly {_signed(low)}."
+        )
+    elif min(newest.mean, state.over_serving.mean) <= 0:
+        decision.why = f"The candidate is not ahead of {of}: {newest.mean:+.3f} on this slice."
+    else:
+        number = state.made + 1
+        low, high = state.over_original.interval(look_level(state.over_original.looks))
+        ahead = (
+            ""
+            if state.serving == ORIGINAL
+            else f", and on average ahead of {of} by {state.over_serving.mean:.3f}"
+        )
+        decision.what = PROMOTE
+        decision.why = (
+            f"Version {number} is ahead of the original by {_signed(low)} to {_signed(high)}, on "
+            f"{_counted(state.over_original.n)} that were not learned from{ahead}."
+        )
+
+
+def _learned_by(state: LoopState) -> tuple[int, ...]:
+    serving = state.version(state.serving)
+    return () if serving is None else serving.learned
+
+
+def _figures_of(
+    state: LoopState, over_original: Differences, over_serving: Differences
+) -> list[dict[str, Any]]:
+    """Return the figures of a candidate: on the newest slice, and on all since it counts."""
+    level = look_level(state.over_original.looks)
+    figures = [
+        _figure("candidate over the original, this slice", over_original, LEVEL),
+        _figure("candidate over the original, all slices", state.over_original, level),
+    ]
+    if state.serving != ORIGINAL:
+        what = named(state.serving)
+        figures += [
+            _figure(f"candidate over {what}, this slice", over_serving, LEVEL),
+            _figure(f"candidate over {what}, since it serves", state.over_serving, LEVEL),
+        ]
+    return figures
+
+
+# --- guards -------------------------------------------------------------------------------------------------
+
+HUBS = {"skewness": "hubness (N10 skewness)", "busiest_share": "answers from the busiest 1 % of items"}
+
+
+def _guards(state: LoopState, look: SliceAnswers, model: Repair, after: Answered) -> list[dict[str, Any]]:
+    """Return what must not visibly fall, with intervals: against what serves, and against the original."""
+    guards = []
+    seen = {look.items.places[item] for item in model.learned.get("seen", [])}
+    unseen = np.array([seen.isdisjoint(worth) for worth in look.questions.relevant], dtype=bool)
+    different = distinct(look.questions.vectors)
+    for number in dict.fromkeys([state.serving, ORIGINAL]):
+        before = look.at(number)
+        if unseen.sum() >= FEWEST:
+            gain = compare(before.scores[unseen], after.scores[unseen])
+            entry = _figure(f"queries with unseen items, against {named(number)}", gain, LEVEL)
+            guards.append({**entry, "falls": gain.is_below()})
+        near = [state.neighbors[different] for state in (before, after)]
+        rises = change_intervals(near[0], near[1], len(look.items.ids))
+        for measure, words in HUBS.items():
+            low, high = rises[measure]
+            guards.append(
+                {"what": f"{words}, against {named(number)}", "n": len(different), "mean": (low + high) / 2}
+                | {"low": low, "high": high, "level": LEVEL, "falls": low > 0}
+            )
+    return guards
+
+
+def _figure(what: str, gain: Differences, level: float) -> dict[str, Any]:
+    low, high = gain.interval(level)
+    return {"what": what, "n": gain.n, "mean": gain.mean, "low": low, "high": high, "level": level}
+
+
+def named(number: int) -> str:
+    """Return a version in words."""
+    return "the original" if number == ORIGINAL else f"version {number}"
+
+
+def _named(number: int) -> str:
+    return named(number).capitalize()
+
+
+def _listed(numbers: Any) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+def _counted(n: int) -> str:
+    return f"{n:,} questions"
