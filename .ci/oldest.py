@@ -12,7 +12,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 # what users do not install, and tools of the tests; pandas is there because users give data frames
 FOR_DEVELOPERS = {"bench", "test-all", "docs", "dev"}
-TOOLS = {"array-api-strict", "hypothesis", "pytest", "pytest-xdist", "hubless"}
+TOOLS = {"array-api-strict", "hatchling", "hypothesis", "pytest", "pytest-xdist", "hubless"}
 
 
 def bounds() -> dict[str, Version]:
