@@ -218,6 +218,7 @@ class MovedNeighbors(ClassifierMixin, BaseEstimator):
             self.mover_.space_,
             self._n_neighbors(),
             self.weights == "distance",
+            self.mover_._raised,
         )
 
     def _check_familiar(self, reject: float | None = None) -> Array:

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from hubless import MoveLabeledClassifier, MoveLabeledClassifierCV
 from hubless.arrays import to_numpy
 from hubless.calibration.familiarity import fisher_sums, learn_known, p_values
-from hubless.movers import Chain, Shrink, Stay, Steer, Whiten
+from hubless.movers import Chain, Shrink, Stay, Steer, Whiten, WithoutColumn
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,9 @@ MODELS = {
     "ridge": MoveLabeledClassifierCV(alphas=(1.0, 100.0)),
     "not moved": MoveLabeledClassifierCV(mover=[Stay()]),
     "with a column": MoveLabeledClassifierCV([1], mover=Chain([Whiten(), Shrink(0.4), Steer()])),
+    "in place of a column": MoveLabeledClassifierCV(
+        [1], mover=Chain([Whiten(), Shrink(0.4), Steer(), WithoutColumn(1.0)])
+    ),
 }
 
 

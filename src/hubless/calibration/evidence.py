@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Array, convert, device_of, namespace, rows, subset, tally, to_numpy
 from ..arrays.library import blocks
-from ..movers.points import QuerySpace, as_queries, squared_norms
+from ..movers.points import QuerySpace, Raised, as_queries, squared_norms
 from ..neighbors.frame import SAMPLE, ignore_overflow, scale_of
 from ..neighbors.knn import shares_of_votes, vote, votes_of
 from ..neighbors.search import search
@@ -31,6 +31,7 @@ class Stored(NamedTuple):
     space: QuerySpace
     n_neighbors: int
     by_distance: bool = False
+    raised: Raised | None = None
 
 
 class Evidence(NamedTuple):
@@ -71,9 +72,14 @@ def evidence_of(queries: Array, stored: Stored) -> Evidence:
         nearest - first,
         smoothed_shares(labels, weights, prior),
         smoothed_shares(wide, wide_weights, prior),
-        first[:, 0] + (stored.space.floor or 0.0),  # columns begin at a floor, which differs between folds
+        first[:, 0] + _floor_of(stored),
         cosine,
     )
+
+
+def _floor_of(stored: Stored) -> float:
+    """Return what squared distances lack, which differs between folds: the floor of a column, if any."""
+    return (stored.space.floor or 0.0) + (0.0 if stored.raised is None else stored.raised.floor)
 
 
 # π_c = (n_c + 1) / (n + C), so that a class that is missing from a training part has a chance too; n_c and n
@@ -124,9 +130,14 @@ def _add_block(x: Array, z: Array, stored: Stored, codes: np.ndarray, best: Arra
     """Lower `best` by a block of objects, which are sorted by class; return the largest (x)ᵀz / ‖z‖."""
     xp, d = namespace(x), x.shape[1] - (stored.space.floor is not None)
     products, heights = x @ z.T, squared_norms(z)
-    lengths = xp.sqrt(squared_norms(z[:, :d]))
-    lengths = xp.astype(xp.where(lengths > 0, lengths, 1.0), products.dtype)
     table = xp.astype(heights, products.dtype) - 2 * products
+    z = z[:, :d]
+    if stored.raised is not None:  # cosines are between directions in which queries differ
+        n = xp.astype(convert(stored.raised.direction, z), z.dtype)
+        z = z - (z @ n)[:, None] * n
+        products = x @ z.T
+    lengths = xp.sqrt(squared_norms(z))
+    lengths = xp.astype(xp.where(lengths > 0, lengths, 1.0), products.dtype)
     classes, starts = np.unique(codes, return_index=True)
     for c, minimum in zip(classes.tolist(), _minima(table, starts), strict=True):
         best[:, c] = xp.minimum(best[:, c], xp.astype(minimum, xp.float64))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 
 from .mover import Mover
-from .points import Points
+from .points import Points, Raised
 
 __all__ = ["Chain"]
 
@@ -65,6 +65,10 @@ class Chain(Mover):
     @property
     def _ignores_axes(self) -> bool:  # type: ignore[override]
         return all(mover._ignores_axes for mover in self.movers)
+
+    @property
+    def _raised(self) -> Raised | None:
+        return self.movers_[-1]._raised if self.movers_ else None
 
     def _check_parameters(self) -> None:
         if not isinstance(self.movers, list | tuple) or not all(isinstance(m, Mover) for m in self.movers):

@@ -20,7 +20,7 @@ from ..arrays.devices import dispatched, host_like, to_device, to_host
 from ..arrays.inputs import check_class_numbers, check_labels, check_points, check_queries, check_weights
 from ..arrays.types import ArrayLike, ArrayOrNone, HostArray, HostLike, SomeArray
 from ..targets import labeled_objects
-from .points import Points, QuerySpace, as_queries, to_query_space, weighted_mean
+from .points import Points, QuerySpace, Raised, as_queries, to_query_space, weighted_mean
 from .totals import Needs, Totals
 
 __all__ = ["Mover"]
@@ -269,6 +269,11 @@ class Mover(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _gives_order_alone(self) -> bool:
         """Whether distances to moved objects give only the order of neighbours, and only in L2."""
         return self._adds_column
+
+    @property
+    def _raised(self) -> Raised | None:
+        """How far it raised all objects, where it did so in place of a column."""
+        return None
 
     def _learn(self, points: Points) -> Points:
         """Learn from points and move them."""

@@ -18,6 +18,13 @@ from ..targets import Labeled
 ROWS = 8192  # rows lifted to float64 at once
 
 
+class Raised(NamedTuple):
+    """How all objects were moved along a direction in which queries hardly differ, in place of a column."""
+
+    direction: Array  # (d,), of length 1
+    floor: float  # what their squared distances lack
+
+
 class Points(NamedTuple):
     """Labeled objects before and after a move.
 
@@ -37,6 +44,7 @@ class Points(NamedTuple):
     push: Array | None = None  # (n, d), float64: a direction that queries are preferred in
     columns: int | None = None  # of the input, where X is in the span of the objects and has fewer
     queries: Array | None = None  # (m, d): queries without labels, which then represent queries
+    raised: Raised | None = None
 
     @staticmethod
     def of(labeled: Labeled, n_classes: int, columns: int | None = None) -> "Points":

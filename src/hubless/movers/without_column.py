@@ -13,7 +13,7 @@ from ..arrays.products import solve_positive
 from ..moments import as_weights, scatter
 from ..neighbors.search import search
 from .mover import Mover
-from .points import ROWS, Points, mean_square, weighted_mean, with_bias_alone
+from .points import ROWS, Points, Raised, mean_square, weighted_mean, with_bias_alone
 
 __all__ = ["WithoutColumn"]
 
@@ -88,6 +88,10 @@ class WithoutColumn(Mover):
     def _gives_order_alone(self) -> bool:
         return True
 
+    @property
+    def _raised(self) -> Raised | None:
+        return None if self.direction_ is None else Raised(self.direction_, self.floor_)
+
     def _learn(self, points: Points) -> Points:
         self.mean_ = weighted_mean(points.inputs, points.weights)
         Z, bias, self.gain_ = with_bias_alone(points, self.mean_, None)
@@ -111,7 +115,7 @@ class WithoutColumn(Mover):
 
     def _flat(self, points: Points, Z: Array, heights: "Heights") -> Points:
         moved = raised(Z, heights, self.direction_, self.floor_)
-        return points._replace(X=points.inputs, Z=moved, bias=None, L=None, push=None)
+        return points._replace(X=points.inputs, Z=moved, bias=None, L=None, push=None, raised=self._raised)
 
     def _measure(self, points: Points, Z: Array, bias: Array) -> None:
         """Compare answers to held-out objects with those of the column, by a direction of the others."""

@@ -165,7 +165,7 @@ class CrossValidation:
                 moved, space = to_query_space(points, None, mean)
             except ValueError:  # as in `extend`
                 continue
-            how = (self.n_classes, space, n_neighbors, self.by_distance)
+            how = (self.n_classes, space, n_neighbors, self.by_distance, points.raised)
             stored = Stored(moved, points.codes, points.weights, *how)
             if len(test):
                 yield HeldOut(stored, wanted.X, wanted.codes, wanted.weights)
