@@ -119,8 +119,8 @@ MUTATIONS = (
     Mutation(
         "checkpoints of another number of targets are used",
         "outofcore/pair_sums.py",
-        "numbers, self.k, not self.within_classes",
-        "numbers, 0, not self.within_classes",
+        "how = (self.k, not self.within_classes",
+        "how = (0, not self.within_classes",
     ),
     Mutation(
         "hubs begin one answer later",

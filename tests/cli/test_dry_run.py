@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hubless import cli
+from hubless.loop import watch_index
 from hubless.repair.apply import apply_index, index_status, promote_index
 from tests.cli.early_rows import ROWS
 from tests.cli.shops import tree
@@ -36,8 +37,10 @@ WRITING = {  # what each verb that writes would do, and a word of what it would 
     "export": ("export model numpy -o new", "new"),
     "reproduce": ("reproduce --datasets iris --methods original-metric --splits 1 --out new", "new"),
     "tables": ("tables results --out new", "new"),
+    "history": ("history loop --page new.html", "new.html"),
 }
-READING = {"doctor", "status", "explain", "preview", "predict", "move", "completion"}  # have no --dry-run
+# have no --dry-run; `watch` writes nothing without --write
+READING = {"doctor", "status", "explain", "preview", "predict", "move", "completion", "watch"}
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,11 @@ def world(tmp_path_factory):
     shutil.copy(folder / "v.parquet", folder / "w.parquet")
     apply_index(folder / "model", folder / "w.parquet", "w-moved.parquet")
     promote_index(folder / "w.parquet", "w-moved.parquet")
+    rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    np.save(folder / "eye.npy", np.eye(20))
+    index = folder / "eye.npy"
+    watch_index(index, folder / "log.jsonl", folder / "loop", queries=index, slice_size=20, write=True)
     results = Path(__file__).parents[2] / "benchmarks" / "results" / "paper"
     (folder / "results").symlink_to(results)
     gc.collect()

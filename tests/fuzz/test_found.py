@@ -34,7 +34,14 @@ def test_what_was_found_is_read_or_refused_in_one_line(folder, tmp_path):
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("target", sorted(TARGETS.keys() - {"source"}))  # of which some are rightly refused
+READ = [
+    pytest.param(name, marks=[pytest.mark.services] * (target.package in {"hnswlib", "usearch"}))
+    for name, target in sorted(TARGETS.items())
+    if name != "source"
+]
+
+
+@pytest.mark.parametrize("target", READ)  # of which some are rightly refused
 def test_valid_examples_are_read(target, tmp_path):
     for number, files in enumerate(valid(target)):
         for name, content in files.items():

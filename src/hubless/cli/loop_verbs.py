@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .options import Verb, VerbOptions, option, positive
+from .options import Verb, VerbOptions, files_of, option, positive
 
 
 def add_watch(verb: Verb) -> None:
@@ -66,6 +66,7 @@ def add_history(verb: Verb) -> None:
     verb.explain(_history, "hubless history loop", "hubless history loop --page loop.html")
     option(verb, "folder", "folder of a loop, as of `hubless watch --folder`")
     option(verb, "--page FILE", "also write a page that shows it", type=Path)
+    verb.add_dry_run(files_of("page"))
 
 
 def _history(options: VerbOptions) -> None:
