@@ -37,7 +37,7 @@ WRITING = {  # what each verb that writes would do, and a word of what it would 
     "export": ("export model numpy -o new", "new"),
     "reproduce": ("reproduce --datasets iris --methods original-metric --splits 1 --out new", "new"),
     "tables": ("tables results --out new", "new"),
-    "history": ("history loop --page new.html", "new.html"),
+    "history": ("history watched --page new.html", "new.html"),
 }
 # have no --dry-run; `watch` writes nothing without --write
 READING = {"doctor", "status", "explain", "preview", "predict", "move", "completion", "watch"}
@@ -59,7 +59,7 @@ def world(tmp_path_factory):
     (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     np.save(folder / "eye.npy", np.eye(20))
     index = folder / "eye.npy"
-    watch_index(index, folder / "log.jsonl", folder / "loop", queries=index, slice_size=20, write=True)
+    watch_index(index, folder / "log.jsonl", folder / "watched", queries=index, slice_size=20, write=True)
     results = Path(__file__).parents[2] / "benchmarks" / "results" / "paper"
     (folder / "results").symlink_to(results)
     gc.collect()
