@@ -214,7 +214,8 @@ class Hubness:
             value = getattr(self, measure.__name__)
             if value is not None:
                 shown = f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-                lines.append(f"{measure.__name__:<19}{shown:>9}   {measure.__doc__}")
+                words = str(measure.__doc__).partition("\n")[0]
+                lines.append(f"{measure.__name__:<19}{shown:>9}   {words}")
         return "\n".join(lines)
 
 

@@ -113,9 +113,13 @@ def test_an_arrow_stream_goes_through_a_pipe(shop, by_class):
     np.testing.assert_allclose(found["v"].to_pylist(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("default")  # the command line prints them
 def test_lines_are_moved_by_class(move, shop, by_class):
-    code, out, _ = move(by_class, lines_of(shop.X, category=[*shop.y[:-2], "unknown", None]))
-    got = [json.loads(line)["vector"] for line in out.splitlines()]
+    code, out, said = move(by_class, lines_of(shop.X, category=[*shop.y[:-2], "unknown", None]))
+    assert "2 items are not moved: the model does not know the category there." in said
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert ["hubless" in row for row in rows] == [True] * (len(rows) - 2) + [False] * 2
+    got = [row["vector"] for row in rows]
     X = shop.X.astype(np.float64)
     expected = np.array(reference.shrink(X, shop.y, 0.4))
     expected[-2:] = X[-2:]  # of an unknown class
@@ -123,6 +127,13 @@ def test_lines_are_moved_by_class(move, shop, by_class):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
     code, out, _ = move(by_class, lines_of(shop.X[:-2], kind=shop.y[:-2].tolist()), "--label", "kind")
     assert [json.loads(line)["vector"] for line in out.splitlines()] == got[:-2]
+
+
+def test_lines_without_a_class_are_refused(move, shop, by_class):
+    code, out, said = move(by_class, lines_of(shop.X[:2], kind=["a", "b"]))
+    assert (code, out) == (1, "")
+    assert "line 1 has no 'category', the class that the model moves an item by; it has" in said
+    assert "--label FIELD" in said
 
 
 BAD = {
