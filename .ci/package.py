@@ -28,7 +28,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 LARGEST = {".whl": 1_000_000, ".gz": 4_000_000}  # bytes; more is something that does not belong there
 
 # What each extra is for: in an environment without it, the command fails with a message that names the extra.
-FILES = ("empty.parquet", "empty.faiss", "shard/edge_config.json")  # empty, for the commands to find
+FILES = ("empty.parquet", "empty.faiss", "empty.db", "empty.duckdb", "shard/edge_config.json")  # to find
 COMMANDS = {
     "torch": "python -c 'from hubless import nearest; nearest([[0.0]], [[1.0]], 1, precision=\"bfloat16\")'",
     "plot": "python -c 'from hubless.plot import check_card; check_card(\"card.png\")'",
@@ -45,9 +45,18 @@ COMMANDS = {
         "python -c 'from hubless import load; from hubless.integrations.llama_index import MoveNodes; "
         'MoveNodes(load("model"))\''
     ),
+    # files of these two are checked before their engine is asked for, so there is none to find
+    "usearch": 'python -c \'from hubless.support.imports import need; need("usearch.index", "usearch")\'',
+    "hnswlib": 'python -c \'from hubless.support.imports import need; need("hnswlib", "hnswlib")\'',
+    "sqlite-vec": "hubless doctor sqlite:empty.db#items",
+    "duckdb": "hubless doctor duckdb:empty.duckdb#items",
+    "hub": "hubless explain hf://user/model",
+    "mteb": "python -c 'from hubless.integrations.mteb import MovedEncoder; MovedEncoder(None, None)'",
     "dask": "hubless fit vectors.npy --labels labels.npy --dask -o unwritten",
 }
-GROUPS = {"stores": ("faiss", "files", "lancedb", "pgvector", "qdrant")}  # extras that are several others
+GROUPS = {
+    "stores": ("duckdb", "faiss", "files", "lancedb", "pgvector", "qdrant", "sqlite-vec", "usearch")
+}  # extras that are several others
 FOR_DEVELOPERS = {"bench", "test", "test-all", "docs", "dev"}
 
 
