@@ -106,7 +106,7 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         installed = {name for name in archive.namelist() if ".dist-info/" not in name}
     if known:
         refuse("the sdist", inside ^ known)
-        refuse("the wheel", installed ^ {name[4:] for name in known if name.startswith("src/")})
+        refuse("the wheel", installed ^ {name[4:] for name in known if name.startswith("src/hubless/")})
     for file in (sdist, wheel):
         if file.stat().st_size > LARGEST[file.suffix]:
             sys.exit(f"{file.name} has {file.stat().st_size:,} bytes; {LARGEST[file.suffix]:,} are allowed")
