@@ -124,35 +124,59 @@ def _settle_doubt(state: LoopState, look: SliceAnswers, figures: list[dict[str, 
 
 
 def _try_candidate(state: LoopState, look: SliceAnswers, learn: Learn) -> Decision:
-    newest = state.slices[-1].number
+    newest, serving = state.slices[-1].number, state.version(state.serving)
     learned = tuple(state.trusted(newest))
-    serving = state.version(state.serving)
-    if serving is not None and set(learned) <= set(serving.learned):
-        return Decision(KEEP, f"{_named(serving.number)} has learned from all earlier slices.", state)
-    model = learn(learned)
+    if serving is not None and set(state.trusted(newest + 1)) == set(serving.learned):
+        return Decision(KEEP, f"{_named(serving.number)} has learned from all slices but those left out.", state)
+    is_serving = serving is not None and set(learned) == set(serving.learned)
+    model = look.models[state.serving] if is_serving else learn(learned)
     if model is None:
         return Decision(KEEP, "There are too few questions before this slice to learn from.", state)
     if model.moves_nothing:
         words = "What was learned is not to move: no setting is ahead by more than chance"
         return Decision(KEEP, f"{words} on queries that were held out of learning.", state)
-    answers = look.by(model)
-    over_original, over_serving = (look.over(number, answers) for number in (ORIGINAL, state.serving))
-    state = replace(
-        state,
-        over_original=state.over_original + over_original,
-        over_serving=state.over_serving + over_serving,
-    )
+    answers, rival = look.by(model), _rival(state, look, learned)
+    over_original, over_rival = look.over(ORIGINAL, answers), look.over(rival, answers)
+    state = replace(state, over_original=state.over_original + over_original)
+    if not is_serving:
+        state = replace(state, over_serving=state.over_serving + over_rival)
     decision = Decision(KEEP, "", state, model, learned)
-    decision.figures = _figures_of(state, over_original, over_serving)
-    decision.guards = _guards(state, look, model, answers)
-    _conclude(decision, over_serving)
-    return decision
+    decision.figures = _figures_of(state, rival, over_original, over_rival)
+    decision.guards = _guards(rival, look, model, answers)
+    _conclude(decision, rival, over_rival)
+    return _learn_again(decision, learn) if decision.what == PROMOTE else decision
 
 
-def _conclude(decision: Decision, newest: Differences) -> None:
+def _rival(state: LoopState, look: SliceAnswers, learned: Sequence[int]) -> int:
+    """Return what a candidate is to be ahead of: what serves, or before it, if it is the candidate itself."""
+    serving = state.version(state.serving)
+    if serving is None or set(learned) != set(serving.learned):
+        return state.serving
+    return serving.before if serving.before in look.models else ORIGINAL
+
+
+def _learn_again(decision: Decision, learn: Learn) -> Decision:
+    """Return the promotion of what all slices teach, with the one that confirmed the candidate.
+
+    Settings are chosen again, as on the slices before: the way to learn is what was confirmed.
+    """
+    state = decision.state
+    newest, number = state.slices[-1].number, state.made + 1
+    everything = tuple(state.trusted(newest + 1))
+    if newest not in everything:  # it was left out by hand
+        return decision
+    model = learn(everything)
+    if model is None or model.moves_nothing:
+        why = f"{decision.why} But learned again with slice {newest}, not moving is best: nothing is promoted."
+        return replace(decision, what=KEEP, why=why)
+    why = f"{decision.why} Version {number} is learned in the same way, from slice {newest} as well."
+    return replace(decision, why=why, candidate=model, learned=everything)
+
+
+def _conclude(decision: Decision, rival: int, newest: Differences) -> None:
     """Say what a candidate's figures mean, and what follows for the state."""
     state, fallen = decision.state, [guard["what"] for guard in decision.guards if guard["falls"]]
-    of = named(state.serving)
+    of, who = named(rival), "The candidate" if rival == state.serving else _named(state.serving)
     if newest.is_below():
         suspects = set(decision.learned) - set(_learned_by(state)) - set(state.accepted)
         decision.state = replace(
@@ -161,30 +185,25 @@ def _conclude(decision: Decision, newest: Differences) -> None:
             over_serving=Differences(),
         )
         left = f" Slice {_listed(suspects)} will not be learned from." if suspects else ""
-        decision.why = f"The candidate is worse than {of} on this slice ({newest.mean:+.3f}).{left}"
+        decision.why = f"{who} is worse than {of} on this slice ({newest.mean:+.3f}).{left}"
         return
     decision.state = state = replace(state, accepted=decision.learned)
+    since = state.over_serving if rival == state.serving else newest
+    low, high = state.over_original.interval(look_level(state.over_original.looks))
     if fallen:
-        decision.why = f"The candidate is held back by a guard: {'; '.join(fallen)}."
+        decision.why = f"{who} is held back by a guard: {'; '.join(fallen)}."
     elif not state.over_original.is_above():
-        low = state.over_original.interval(look_level(state.over_original.looks))[0]
         decision.why = (
             f"The gain over the original is not sure yet: {_signed(state.over_original.mean)} on "
             f"{_counted(state.over_original.n)}, and plausibly {_signed(low)}."
         )
-    elif min(newest.mean, state.over_serving.mean) <= 0:
-        decision.why = f"The candidate is not ahead of {of}: {newest.mean:+.3f} on this slice."
+    elif min(newest.mean, since.mean) <= 0:
+        decision.why = f"{who} is not ahead of {of}: {newest.mean:+.3f} on this slice."
     else:
-        number = state.made + 1
-        low, high = state.over_original.interval(look_level(state.over_original.looks))
-        ahead = (
-            ""
-            if state.serving == ORIGINAL
-            else f", and on average ahead of {of} by {state.over_serving.mean:.3f}"
-        )
+        ahead = "" if rival == ORIGINAL else f", and on average ahead of {of} by {since.mean:.3f}"
         decision.what = PROMOTE
         decision.why = (
-            f"Version {number} is ahead of the original by {_signed(low)} to {_signed(high)}, on "
+            f"{who} is ahead of the original by {_signed(low)} to {_signed(high)}, on "
             f"{_counted(state.over_original.n)} that were not learned from{ahead}."
         )
 
@@ -195,7 +214,7 @@ def _learned_by(state: LoopState) -> tuple[int, ...]:
 
 
 def _figures_of(
-    state: LoopState, over_original: Differences, over_serving: Differences
+    state: LoopState, rival: int, over_original: Differences, over_rival: Differences
 ) -> list[dict[str, Any]]:
     """Return the figures of a candidate: on the newest slice, and on all since it counts."""
     level = look_level(state.over_original.looks)
@@ -203,12 +222,11 @@ def _figures_of(
         _figure("candidate over the original, this slice", over_original, LEVEL),
         _figure("candidate over the original, all slices", state.over_original, level),
     ]
-    if state.serving != ORIGINAL:
-        what = named(state.serving)
-        figures += [
-            _figure(f"candidate over {what}, this slice", over_serving, LEVEL),
-            _figure(f"candidate over {what}, since it serves", state.over_serving, LEVEL),
-        ]
+    if rival != ORIGINAL:
+        figures.append(_figure(f"candidate over {named(rival)}, this slice", over_rival, LEVEL))
+        if rival == state.serving:
+            what = f"candidate over {named(rival)}, since it serves"
+            figures.append(_figure(what, state.over_serving, LEVEL))
     return figures
 
 
@@ -217,13 +235,13 @@ def _figures_of(
 HUBS = {"skewness": "hubness (N10 skewness)", "busiest_share": "answers from the busiest 1 % of items"}
 
 
-def _guards(state: LoopState, look: SliceAnswers, model: Repair, after: Answered) -> list[dict[str, Any]]:
-    """Return what must not visibly fall, with intervals: against what serves, and against the original."""
+def _guards(rival: int, look: SliceAnswers, model: Repair, after: Answered) -> list[dict[str, Any]]:
+    """Return what must not visibly fall, with intervals: against the rival, and against the original."""
     guards = []
     seen = {look.items.places[item] for item in model.learned.get("seen", [])}
     unseen = np.array([seen.isdisjoint(worth) for worth in look.questions.relevant], dtype=bool)
     different = distinct(look.questions.vectors)
-    for number in dict.fromkeys([state.serving, ORIGINAL]):
+    for number in dict.fromkeys([rival, ORIGINAL]):
         before = look.at(number)
         if unseen.sum() >= FEWEST:
             gain = compare(before.scores[unseen], after.scores[unseen])
