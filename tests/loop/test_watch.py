@@ -1,6 +1,5 @@
 """Steps of a loop: what is decided, what is written, and what is never touched."""
 
-import itertools
 import json
 
 import numpy as np
@@ -8,15 +7,12 @@ import pytest
 
 import hubless
 from hubless.evaluation import BeforeAfter
-from hubless.loop import read_history, slices, versions, watch_index
-from hubless.movers import Stay
+from hubless.loop import read_history, versions, watch_index
 from hubless.neighbors import nearest
 from hubless.repair import apply_index, promote_index, rollback_index
-from hubless.repair.index_items import read_items
-from hubless.repair.judgements import Judgements
-from hubless.repair.learn_in_memory import learn_from_pairs
+from hubless.selection.from_pairs import choose_setting, score_held_out
+from hubless.selection.pair_map import JudgedQueries, PairMap
 from hubless.stores.checks import path_lock
-from hubless.stores.opening import open_store
 from hubless.stores.store import StoreError
 from tests.loop.loop_world import N_ITEMS, SLICE, LoopWorld
 
@@ -48,28 +44,41 @@ def test_a_loop_learns_and_promotes(world):
     np.testing.assert_array_equal(np.load(world.folder / "items.original.npy"), world.items)
 
 
-def learned_from(world, *slices):
-    """Return the items as one fit on slices moves them, with nothing of the loop."""
-    rows = np.concatenate([np.arange(SLICE * (number - 1), SLICE * number) for number in slices])
-    relevant = [{int(world.answers[row]): 1.0} for row in rows]
-    judged = Judgements(world.queries[rows], relevant, rows.tolist())
-    np.save(world.folder / "as_they_were.npy", world.items)
-    items = read_items(open_store(world.folder / "as_they_were.npy"))
-    return items.moved(learn_from_pairs(items, judged, repeats=1))
+def learned_from(world, *slices, chosen_on):
+    """Return the items as one map of slices moves them, with nothing of the loop.
+
+    Its setting is chosen on `chosen_on`, slices that were known before the candidate was tested.
+    """
+
+    def judged(numbers):
+        rows = np.concatenate([np.arange(SLICE * (number - 1), SLICE * number) for number in numbers])
+        return JudgedQueries(world.queries[rows], [{int(world.answers[row]): 1.0} for row in rows])
+
+    def ways(known, vectors):
+        return PairMap(known, vectors, False).ways(vectors)
+
+    setting, _ = choose_setting(score_held_out(world.items, judged(chosen_on), ways, repeats=1))
+    pairs = PairMap(judged(slices), world.items, False)
+    return pairs.stepped(setting.step, pairs.moved(setting.alpha, world.items))
+
+
+def assert_serves(world, *slices, chosen_on):
+    expected = learned_from(world, *slices, chosen_on=chosen_on)
+    np.testing.assert_allclose(np.load(world.index), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_what_serves_has_learned_from_the_slice_that_confirmed_it_too(world):
     world.steps(2)
-    np.testing.assert_array_equal(np.load(world.index), learned_from(world, 1, 2))
+    assert_serves(world, 1, 2, chosen_on=[1])
     step = world.steps(1)
     assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3])
-    np.testing.assert_array_equal(np.load(world.index), learned_from(world, 1, 2, 3))
+    assert_serves(world, 1, 2, 3, chosen_on=[1, 2])
 
 
 def test_what_is_promoted_was_tested_on_a_slice_that_it_had_not_seen(world):
     world.steps(1)
     step = world.steps(1)
-    stored, queries = learned_from(world, 1), world.queries[SLICE : 2 * SLICE]
+    stored, queries = learned_from(world, 1, chosen_on=[1]), world.queries[SLICE : 2 * SLICE]
     scores = []
     for vectors in (world.items, stored):
         near = nearest(queries, vectors, 10, return_distance=False)
@@ -193,28 +202,11 @@ def test_a_slice_that_confirmed_and_then_harmed_is_left_out(world):
     assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3])
     step = world.steps(1)
     assert (step["decision"], step["serving"]) == ("roll back", 1)
-    np.testing.assert_array_equal(np.load(world.index), learned_from(world, 1, 2))
+    assert_serves(world, 1, 2, chosen_on=[1])
     step = world.steps(1)
     assert step["state"]["left_out"] == (3,)
     assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 4, 5])
-    np.testing.assert_array_equal(np.load(world.index), learned_from(world, 1, 2, 4, 5))
-
-
-def test_what_would_not_move_with_the_newest_slice_is_not_promoted(world, monkeypatch):
-    world.steps(1)
-    learn, n_calls = slices.learn_from_pairs, itertools.count()
-
-    def learning(items, judged, **options):
-        found = learn(items, judged, **options)
-        if next(n_calls):
-            found.mover, found.steps = Stay().fit(items.vectors, np.zeros(N_ITEMS)), None
-        return found
-
-    monkeypatch.setattr(slices, "learn_from_pairs", learning)
-    step = world.steps(1)
-    assert (step["decision"], step["serving"]) == ("keep", 0)
-    assert step["why"].endswith("But learned again with slice 2, not moving is best: nothing is promoted.")
-    np.testing.assert_array_equal(np.load(world.index), world.items)
+    assert_serves(world, 1, 2, 4, 5, chosen_on=[1, 2, 4])
 
 
 def test_slices_can_be_left_out_by_hand(world):

@@ -204,7 +204,7 @@ def _article(decision: dict[str, Any]) -> str:
 
 
 def _learned(slices: list[int], is_promoted: bool) -> str:
-    """Return what a model learned from; the figures of one that is promoted are from before its last slice."""
+    """Return what a model learned from; figures are those without the slice that confirmed it."""
     words = f"learned from slices {', '.join(map(str, slices))}"
     if not is_promoted:
         return f"candidate {words}"
