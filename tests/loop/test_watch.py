@@ -217,6 +217,17 @@ def test_slices_can_be_left_out_by_hand(world):
     assert world.steps(1)["state"]["left_out"] == (1,)
 
 
+def test_a_newest_slice_that_is_left_out_by_hand_is_only_a_test(world):
+    world.steps(1)
+    world.judge()
+    step = world.watch(leave_out=[2])
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1])
+    assert_serves(world, 1, chosen_on=[1])
+    world.judge()
+    step = world.watch(leave_out=[3])
+    assert step["why"] == "Version 1 has learned from all slices but those left out."
+
+
 def test_what_somebody_switched_by_hand_is_noticed(world):
     world.steps(2)
     rollback_index(world.store())
