@@ -87,7 +87,7 @@ def _end(key: ReplayKey, entry: Entry) -> str:
     mean, low, high = one["loop ahead"]
     return (
         f"- {key.log}, split {key.draw + 1}: one fit on all ten slices reaches {one['nDCG']:.3f}. The change "
-        f"from there to the loop is {mean:+.3f} ({low:+.3f} to {high:+.3f})."
+        f"from there to the loop is {mean:+.4f} ({low:+.4f} to {high:+.4f})."
     )
 
 
