@@ -118,7 +118,8 @@ def _random(entries: Mapping[ReplayKey, Entry]) -> list[str]:
 
 
 def _poison(entries: Mapping[ReplayKey, Entry]) -> list[str]:
-    head = ["", "poisoned", "original", "lowest", "after 10", "rolled back after", "left out at the end"]
+    head = ["", "poisoned", "original", "lowest", "after 10"]
+    head += ["falls visibly", "rolled back after", "left out at the end"]
     rows = []
     for key, entry in sorted(entries.items(), key=lambda item: (item[0].where, item[0].log)):
         steps = entry["steps"]
@@ -130,6 +131,7 @@ def _poison(entries: Mapping[ReplayKey, Entry]) -> list[str]:
                 f"{entry['original']:.3f}",
                 f"{min(step['nDCG'] for step in steps):.3f}",
                 f"{steps[-1]['nDCG']:.3f}",
+                str(falls(entry)),
                 ", ".join(back) or "—",
                 ", ".join(map(str, steps[-1]["left out"])) or "—",
             ]
