@@ -33,6 +33,7 @@ NOISE = 0.1  # clicks on other documents, per look
 RANDOM, DRAWS = 20, 2  # replays of random clicks, and of all others
 FEWER = 1500  # documents of replays of random clicks: those that are judged, and others
 TARGETS = 5  # documents that a poisoned slice pushes
+RULES = 2  # of the loop; since 2, a promoted version also learns from the slice that confirmed it
 WHERE = {"the first two": (1, 2), "the sixth": (6,), "the sixth and the seventh": (6, 7)}  # are poisoned
 
 
@@ -68,7 +69,7 @@ def run(kind: str, folder: Path, quick: bool = False) -> Cells:
     for key in plan(kind, quick):
         if key not in cells.entries:
             raw = replay(data, key, 4 if quick else SLICES)
-            cells.add(key, {**raw, "machine": this_machine()})
+            cells.add(key, {**raw, "rules": RULES, "machine": this_machine()})
     return cells
 
 

@@ -162,7 +162,7 @@ def test_vectors_may_be_in_the_rows(world):
     world.judge()
     world.watch()
     world.judge()
-    assert inline["candidate"]["pairs"] == world.watch(write=False)["candidate"]["pairs"] == SLICE
+    assert inline["candidate"]["pairs"] == world.watch(write=False)["candidate"]["pairs"] == 2 * SLICE
 
 
 def test_a_vector_of_another_width_is_refused(world):

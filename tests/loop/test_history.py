@@ -25,7 +25,7 @@ def history():
     return History(
         [
             decision(1),
-            decision(2, "promote", 1, figures=[FIGURE], candidate={"learned from": [1]}),
+            decision(2, "promote", 1, figures=[FIGURE], candidate={"learned from": [1, 2]}),
             decision(3, figures=[{**FIGURE, "mean": -0.02, "low": None, "high": None}], guards=[guard]),
             decision(4, "roll back", state={"left_out": [2, 3]}, notes=["a note"]),
         ]
@@ -46,7 +46,7 @@ def test_the_page_shows_every_decision_and_interval(history):
     assert [f"why {number}" in page for number in range(1, 5)] == [True] * 4
     assert "4 decisions, of which 1 promotion and 1 way back" in page
     assert "left out: slice 2, 3" in page
-    assert "learned from slices 1" in page
+    assert "version learned from slices 1, 2; its figures are from before slice 2 was learned from" in page
     assert page.count("<tr class=falls>") == 1
     served = re.findall(r'<rect class="(\w+)"', page)
     assert served == ["none", "serves", "none", "none"]
@@ -93,7 +93,7 @@ def test_the_verbs_make_steps_and_show_them(world, run, words):
         40,
     ]
     told = words("watch", world.index, *how)
-    assert told.startswith("promote: Version 1 is ahead of the original by ")
+    assert told.startswith("promote: The candidate is ahead of the original by ")
     assert f"Nothing was changed: with --write, {world.index} would serve version 1." in told
     done = run("watch", world.index, *how, "--write")
     assert (done["decision"], done["serving"], done["written"]) == ("promote", 1, True)

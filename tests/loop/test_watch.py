@@ -10,6 +10,8 @@ from hubless.evaluation import BeforeAfter
 from hubless.loop import read_history, versions, watch_index
 from hubless.neighbors import nearest
 from hubless.repair import apply_index, promote_index, rollback_index
+from hubless.selection.from_pairs import choose_setting, score_held_out
+from hubless.selection.pair_map import JudgedQueries, PairMap
 from hubless.stores.checks import path_lock
 from hubless.stores.store import StoreError
 from tests.loop.loop_world import N_ITEMS, SLICE, LoopWorld
@@ -35,17 +37,48 @@ def test_a_loop_learns_and_promotes(world):
     world.judge(n=1)
     assert world.watch()["decision"] == "keep"
     last = world.steps(1)
-    assert (last["decision"], last["serving"], last["candidate"]["learned from"]) == ("promote", 1, [1])
+    assert (last["decision"], last["serving"], last["candidate"]["learned from"]) == ("promote", 1, [1, 2])
     assert world.found() > first + 0.1
     model = hubless.load(world.loop / "versions" / f"0001-{last['candidate']['model'][:12]}")
     np.testing.assert_array_equal(np.load(world.index), model.move(world.items, range(N_ITEMS)))
     np.testing.assert_array_equal(np.load(world.folder / "items.original.npy"), world.items)
 
 
+def learned_from(world, *slices, chosen_on):
+    """Return the items as one map of slices moves them, with nothing of the loop.
+
+    Its setting is chosen on `chosen_on`, slices that were known before the candidate was tested.
+    """
+
+    def judged(numbers):
+        rows = np.concatenate([np.arange(SLICE * (number - 1), SLICE * number) for number in numbers])
+        return JudgedQueries(world.queries[rows], [{int(world.answers[row]): 1.0} for row in rows])
+
+    def ways(known, vectors):
+        return PairMap(known, vectors, False).ways(vectors)
+
+    setting, _ = choose_setting(score_held_out(world.items, judged(chosen_on), ways, repeats=1))
+    pairs = PairMap(judged(slices), world.items, False)
+    return pairs.stepped(setting.step, pairs.moved(setting.alpha, world.items))
+
+
+def assert_serves(world, *slices, chosen_on):
+    expected = learned_from(world, *slices, chosen_on=chosen_on)
+    np.testing.assert_allclose(np.load(world.index), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_serves_has_learned_from_the_slice_that_confirmed_it_too(world):
+    world.steps(2)
+    assert_serves(world, 1, 2, chosen_on=[1])
+    step = world.steps(1)
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3])
+    assert_serves(world, 1, 2, 3, chosen_on=[1, 2])
+
+
 def test_what_is_promoted_was_tested_on_a_slice_that_it_had_not_seen(world):
     world.steps(1)
     step = world.steps(1)
-    stored, queries = np.load(world.index), world.queries[SLICE : 2 * SLICE]
+    stored, queries = learned_from(world, 1, chosen_on=[1]), world.queries[SLICE : 2 * SLICE]
     scores = []
     for vectors in (world.items, stored):
         near = nearest(queries, vectors, 10, return_distance=False)
@@ -96,7 +129,7 @@ def test_a_backlog_is_tested_on_its_last_slice(world):
     step = world.watch()
     assert step["decision"] == "promote"
     assert [each["number"] for each in step["slices"]] == [1, 2, 3]
-    assert step["candidate"]["learned from"] == [1, 2]
+    assert step["candidate"]["learned from"] == [1, 2, 3]
     assert world.watch()["why"].startswith("10 of 40")
 
 
@@ -132,14 +165,14 @@ def test_clicks_on_what_is_relevant_promote(world):
 
 def test_one_poisoned_slice_is_rolled_back_and_then_left_out(world):
     world.steps(3)
-    assert world.watch(write=False)["serving"] == 1
+    assert world.watch(write=False)["serving"] == 2
     world.judge(against_moving(world))
     step = world.watch()
     assert (step["decision"], step["serving"]) == ("roll back", 0)
     np.testing.assert_array_equal(np.load(world.index), world.items)
     step = world.steps(1)  # the next slice says that the version was right
     assert step["state"]["left_out"] == (4,)
-    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3])
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3, 5])
 
 
 def test_poison_that_poison_confirms_is_rolled_back_by_the_next_slice(world):
@@ -153,16 +186,46 @@ def test_poison_that_poison_confirms_is_rolled_back_by_the_next_slice(world):
     assert (step["decision"], step["serving"], world.found()) == ("roll back", 0, first)
     step = world.steps(1)  # the next slice says again that the version was wrong
     assert step["state"]["left_out"] == (1, 2)
-    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [3])
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [3, 4])
     assert world.found() > first + 0.1
+
+
+def test_a_slice_that_confirmed_and_then_harmed_is_left_out(world):
+    """Slice 3 is poisoned in part: the candidate wins on it, and what is learned with it is worse."""
+    world.steps(2)
+    start = world.asked
+    wrong = nearest(world.queries[start : start + 16, ::-1], world.items, 6, return_distance=False)
+    world.write({"query": start + i, "item": int(item), "score": 1} for i in range(16) for item in wrong[i])
+    world.asked += 16
+    world.judge(n=SLICE - 16)
+    step = world.watch()
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 3])
+    step = world.steps(1)
+    assert (step["decision"], step["serving"]) == ("roll back", 1)
+    assert_serves(world, 1, 2, chosen_on=[1])
+    step = world.steps(1)
+    assert step["state"]["left_out"] == (3,)
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1, 2, 4, 5])
+    assert_serves(world, 1, 2, 4, 5, chosen_on=[1, 2, 4])
 
 
 def test_slices_can_be_left_out_by_hand(world):
     world.steps(2)
     world.judge()
     step = world.watch(leave_out=[1])
-    assert step["candidate"]["learned from"] == [2]
+    assert step["candidate"]["learned from"] == [2, 3]
     assert world.steps(1)["state"]["left_out"] == (1,)
+
+
+def test_a_newest_slice_that_is_left_out_by_hand_is_only_a_test(world):
+    world.steps(1)
+    world.judge()
+    step = world.watch(leave_out=[2])
+    assert (step["decision"], step["candidate"]["learned from"]) == ("promote", [1])
+    assert_serves(world, 1, chosen_on=[1])
+    world.judge()
+    step = world.watch(leave_out=[3])
+    assert step["why"] == "Version 1 has learned from all slices but those left out."
 
 
 def test_what_somebody_switched_by_hand_is_noticed(world):

@@ -3,7 +3,7 @@
 Everything here is computed; nothing is written or switched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,8 @@ from .questions import Questions
 from .slice_score import FEWEST, LEVEL, Answered, Differences, answer, compare, look_level
 
 KEEP, PROMOTE, ROLL_BACK = "keep", "promote", "roll back"
-Learn = Callable[[Sequence[int]], Repair | None]  # from numbers of slices; None where they are too few
+# from numbers of slices, with settings that are chosen, or those of a model; None where they are too few
+Learn = Callable[[Sequence[int], Repair | None], Repair | None]
 
 
 @dataclass
@@ -124,36 +125,54 @@ def _settle_doubt(state: LoopState, look: SliceAnswers, figures: list[dict[str, 
 
 
 def _try_candidate(state: LoopState, look: SliceAnswers, learn: Learn) -> Decision:
-    newest = state.slices[-1].number
+    newest, serving = state.slices[-1].number, state.version(state.serving)
     learned = tuple(state.trusted(newest))
-    serving = state.version(state.serving)
-    if serving is not None and set(learned) <= set(serving.learned):
-        return Decision(KEEP, f"{_named(serving.number)} has learned from all earlier slices.", state)
-    model = learn(learned)
+    if serving is not None and set(state.trusted(newest + 1)) == set(serving.learned):
+        return Decision(
+            KEEP, f"{_named(serving.number)} has learned from all slices but those left out.", state
+        )
+    model = learn(learned, None)
     if model is None:
         return Decision(KEEP, "There are too few questions before this slice to learn from.", state)
     if model.moves_nothing:
         words = "What was learned is not to move: no setting is ahead by more than chance"
         return Decision(KEEP, f"{words} on queries that were held out of learning.", state)
-    answers = look.by(model)
-    over_original, over_serving = (look.over(number, answers) for number in (ORIGINAL, state.serving))
-    state = replace(
-        state,
-        over_original=state.over_original + over_original,
-        over_serving=state.over_serving + over_serving,
-    )
+    answers, rival = look.by(model), _rival(state, look, learned)
+    gains = {number: look.over(number, answers) for number in (rival, state.serving, ORIGINAL)}
+    state = replace(state, over_original=state.over_original + gains[ORIGINAL])
+    if rival == state.serving:
+        state = replace(state, over_serving=state.over_serving + gains[rival])
     decision = Decision(KEEP, "", state, model, learned)
-    decision.figures = _figures_of(state, over_original, over_serving)
-    decision.guards = _guards(state, look, model, answers)
-    _conclude(decision, over_serving)
-    return decision
+    decision.figures = _figures_of(state, rival, gains)
+    decision.guards = _guards(rival, look, model, answers)
+    _conclude(decision, rival, gains)
+    return _learn_with_newest(decision, learn) if decision.what == PROMOTE else decision
 
 
-def _conclude(decision: Decision, newest: Differences) -> None:
+def _rival(state: LoopState, look: SliceAnswers, learned: Sequence[int]) -> int:
+    """Return what a candidate is to be ahead of: the last version that had learned from other slices."""
+    serving = state.version(state.serving)
+    if serving is None or set(learned) != set(serving.learned):
+        return state.serving
+    return serving.before if serving.before in look.models else ORIGINAL
+
+
+def _learn_with_newest(decision: Decision, learn: Learn) -> Decision:
+    """Return a promotion with the candidate learned again: its settings, and the newest slice as well."""
+    state = decision.state
+    newest, everything = state.slices[-1].number, state.trusted(state.slices[-1].number + 1)
+    if newest not in everything:  # it was left out by hand
+        return decision
+    why = f"{decision.why} Version {state.made + 1} has its settings, and learns from slice {newest} as well."
+    model = learn(everything, decision.candidate)
+    return replace(decision, why=why, candidate=model, learned=tuple(everything))
+
+
+def _conclude(decision: Decision, rival: int, gains: Mapping[int, Differences]) -> None:
     """Say what a candidate's figures mean, and what follows for the state."""
     state, fallen = decision.state, [guard["what"] for guard in decision.guards if guard["falls"]]
-    of = named(state.serving)
-    if newest.is_below():
+    worse = [number for number in (state.serving, rival) if gains[number].is_below()]
+    if worse:
         suspects = set(decision.learned) - set(_learned_by(state)) - set(state.accepted)
         decision.state = replace(
             state.without(suspects),
@@ -161,30 +180,27 @@ def _conclude(decision: Decision, newest: Differences) -> None:
             over_serving=Differences(),
         )
         left = f" Slice {_listed(suspects)} will not be learned from." if suspects else ""
-        decision.why = f"The candidate is worse than {of} on this slice ({newest.mean:+.3f}).{left}"
+        mean = _signed(gains[worse[0]].mean)
+        decision.why = f"The candidate is worse than {named(worse[0])} on this slice ({mean}).{left}"
         return
     decision.state = state = replace(state, accepted=decision.learned)
+    newest = gains[rival]
+    since = state.over_serving if rival == state.serving else newest
+    low, high = state.over_original.interval(look_level(state.over_original.looks))
     if fallen:
         decision.why = f"The candidate is held back by a guard: {'; '.join(fallen)}."
     elif not state.over_original.is_above():
-        low = state.over_original.interval(look_level(state.over_original.looks))[0]
         decision.why = (
             f"The gain over the original is not sure yet: {_signed(state.over_original.mean)} on "
             f"{_counted(state.over_original.n)}, and plausibly {_signed(low)}."
         )
-    elif min(newest.mean, state.over_serving.mean) <= 0:
-        decision.why = f"The candidate is not ahead of {of}: {newest.mean:+.3f} on this slice."
+    elif min(newest.mean, since.mean) <= 0:
+        decision.why = f"The candidate is not ahead of {named(rival)}: {newest.mean:+.3f} on this slice."
     else:
-        number = state.made + 1
-        low, high = state.over_original.interval(look_level(state.over_original.looks))
-        ahead = (
-            ""
-            if state.serving == ORIGINAL
-            else f", and on average ahead of {of} by {state.over_serving.mean:.3f}"
-        )
+        ahead = f", and on average ahead of {named(rival)} by {since.mean:.3f}" if rival != ORIGINAL else ""
         decision.what = PROMOTE
         decision.why = (
-            f"Version {number} is ahead of the original by {_signed(low)} to {_signed(high)}, on "
+            f"The candidate is ahead of the original by {_signed(low)} to {_signed(high)}, on "
             f"{_counted(state.over_original.n)} that were not learned from{ahead}."
         )
 
@@ -194,21 +210,18 @@ def _learned_by(state: LoopState) -> tuple[int, ...]:
     return () if serving is None else serving.learned
 
 
-def _figures_of(
-    state: LoopState, over_original: Differences, over_serving: Differences
-) -> list[dict[str, Any]]:
+def _figures_of(state: LoopState, rival: int, gains: Mapping[int, Differences]) -> list[dict[str, Any]]:
     """Return the figures of a candidate: on the newest slice, and on all since it counts."""
     level = look_level(state.over_original.looks)
     figures = [
-        _figure("candidate over the original, this slice", over_original, LEVEL),
+        _figure("candidate over the original, this slice", gains[ORIGINAL], LEVEL),
         _figure("candidate over the original, all slices", state.over_original, level),
     ]
-    if state.serving != ORIGINAL:
-        what = named(state.serving)
-        figures += [
-            _figure(f"candidate over {what}, this slice", over_serving, LEVEL),
-            _figure(f"candidate over {what}, since it serves", state.over_serving, LEVEL),
-        ]
+    for number in (each for each in gains if each != ORIGINAL):
+        figures.append(_figure(f"candidate over {named(number)}, this slice", gains[number], LEVEL))
+    if rival == state.serving != ORIGINAL:
+        what = f"candidate over {named(rival)}, since it serves"
+        figures.append(_figure(what, state.over_serving, LEVEL))
     return figures
 
 
@@ -217,13 +230,13 @@ def _figures_of(
 HUBS = {"skewness": "hubness (N10 skewness)", "busiest_share": "answers from the busiest 1 % of items"}
 
 
-def _guards(state: LoopState, look: SliceAnswers, model: Repair, after: Answered) -> list[dict[str, Any]]:
-    """Return what must not visibly fall, with intervals: against what serves, and against the original."""
+def _guards(rival: int, look: SliceAnswers, model: Repair, after: Answered) -> list[dict[str, Any]]:
+    """Return what must not visibly fall, with intervals: against the rival, and against the original."""
     guards = []
     seen = {look.items.places[item] for item in model.learned.get("seen", [])}
     unseen = np.array([seen.isdisjoint(worth) for worth in look.questions.relevant], dtype=bool)
     different = distinct(look.questions.vectors)
-    for number in dict.fromkeys([state.serving, ORIGINAL]):
+    for number in dict.fromkeys([rival, ORIGINAL]):
         before = look.at(number)
         if unseen.sum() >= FEWEST:
             gain = compare(before.scores[unseen], after.scores[unseen])

@@ -192,7 +192,7 @@ def _article(decision: dict[str, Any]) -> str:
     what = WORDS.get(decision.get("decision", ""), "decided")
     learned = (decision.get("candidate") or {}).get("learned from")
     facts = [f"slice {slices_in_words(decision)}", *(_about(entry) for entry in slices[-1:])]
-    facts += [f"candidate learned from slices {', '.join(map(str, learned))}"] if learned else []
+    facts += [_learned(learned, kind == "promote")] if learned else []
     left_out = (decision.get("state") or {}).get("left_out") or []
     facts += [f"left out: slice {', '.join(map(str, left_out))}"] if left_out else []
     notes = "".join(f"<p>{_text(note)}</p>" for note in decision.get("notes", []))
@@ -201,6 +201,14 @@ def _article(decision: dict[str, Any]) -> str:
         f'<p>{_text(decision.get("why", ""))}</p>{notes}<p class="muted">{_text("; ".join(facts))}</p>'
         f"{_figures(decision)}</article>"
     )
+
+
+def _learned(slices: list[int], is_promoted: bool) -> str:
+    """Return what a model learned from; figures are those without the slice that confirmed it."""
+    words = f"learned from slices {', '.join(map(str, slices))}"
+    if not is_promoted:
+        return f"candidate {words}"
+    return f"version {words}; its figures are from before slice {slices[-1]} was learned from"
 
 
 def _about(entry: dict[str, Any]) -> str:

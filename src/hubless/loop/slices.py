@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..repair.evaluate import MIN_JUDGED
 from ..repair.index_items import IndexItems
-from ..repair.learn_in_memory import learn_from_pairs
+from ..repair.learn_in_memory import learn_again, learn_from_pairs
 from ..repair.repair import Repair
 from ..stores.store import StoreError
 from .click_log import LogRow, digest_of
@@ -59,13 +59,16 @@ def learn_slices(
     items: IndexItems,
     random_state: int,
     numbers: Sequence[int],
+    like: Repair | None = None,
 ) -> Repair | None:
-    """Return what slices teach; None where they have too few questions."""
+    """Return what slices teach, with the settings of a model, if any; None for too few questions."""
     wanted = set(numbers)
     part = [row for each in slices if each.number in wanted for row in rows[each.start : each.stop]]
     questions = ask(part, known)
     if len(questions) < MIN_JUDGED:
         return None
     judgements = questions.judgements(items)
+    if like is not None:
+        return learn_again(like, items, judgements, random_state)
     # chosen by one split of the queries: what was chosen is tested on a slice of its own
     return learn_from_pairs(items, judgements, repeats=1, random_state=random_state)

@@ -153,34 +153,62 @@ def learn_from_pairs(
 
     scores = score_held_out(items.vectors, queries, learn, repeats=repeats, random_state=random_state)
     chosen, why = choose_setting(scores)
-    pairs = PairMap(queries, items.vectors, is_unit)
-    seen = items.ids[pairs.rows].tolist()
-    mover = _map(pairs, chosen)
-    facts = {
-        "data": items.about(),
-        "learned": {
-            "from": "pairs",
-            "n": len(pairs.x),
-            "queries": len(judgements.queries),
-            "items with queries": len(seen),
-            "mover": chosen.in_words(),
-            "chosen by": why,
-            "tried": tried_settings(scores, chosen),
-            "surface": surface(scores, chosen),
-            "seconds": perf_counter() - started,
-            "seen": seen if len(seen) <= SEEN else [],
-            "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
-            "pairs left out": judgements.left_out,
-        },
-        "figures": _pair_figures(scores, chosen),
+    choice = {
+        "mover": chosen.in_words(),
+        "chosen by": why,
+        "tried": tried_settings(scores, chosen),
+        "surface": surface(scores, chosen),
     }
-    scored = _score_relevance(items.vectors, queries, chosen, is_unit, random_state)
-    model = Repair(mover, items.metric, None, _steps(pairs, items, chosen), facts, scores=scored)
+    figures = _pair_figures(scores, chosen)
+    model = _learn_with(chosen, items, judgements, choice, figures, random_state, started)
     if log is None:
         return model
     folds = partial(_folds, items.vectors, queries, chosen, is_unit, random_state)
     options: dict[str, Any] = {"column": column, "random_state": random_state}
     return with_correction(model, items, log, folds=Folds(len(queries.queries), folds), **options)
+
+
+def learn_again(model: Repair, items: IndexItems, judgements: Judgements, random_state: int = 0) -> Repair:
+    """Learn a model again from other pairs, with its settings; how these were chosen stays what it was."""
+    if are_unit(items.vectors):
+        items = items.in_space("cosine")
+    penalty = getattr(model.mover, "alpha", None)
+    alpha = penalty.value if isinstance(penalty, Penalty) else None
+    setting = PairSetting(alpha, 0.0 if model.steps is None else model.steps.step)
+    choice = {name: model.learned[name] for name in ("mover", "chosen by", "tried", "surface")}
+    figures = model.facts["figures"]
+    return _learn_with(setting, items, judgements, choice, figures, random_state, perf_counter())
+
+
+def _learn_with(
+    setting: PairSetting,
+    items: IndexItems,
+    judgements: Judgements,
+    choice: dict[str, Any],
+    figures: list[dict[str, Any]],
+    random_state: int,
+    started: float,
+) -> Repair:
+    """Learn with a setting; `choice` and `figures` say how it was chosen."""
+    is_unit = items.metric == "cosine"
+    queries = JudgedQueries(items.comparable(judgements.queries), judgements.rows(items.places))
+    pairs = PairMap(queries, items.vectors, is_unit)
+    seen = items.ids[pairs.rows].tolist()
+    mover = _map(pairs, setting)
+    learned = {
+        "from": "pairs",
+        "n": len(pairs.x),
+        "queries": len(judgements.queries),
+        "items with queries": len(seen),
+        **choice,
+        "seconds": perf_counter() - started,
+        "seen": seen if len(seen) <= SEEN else [],
+        "query ids": judgements.ids if len(judgements.ids) <= SEEN else [],
+        "pairs left out": judgements.left_out,
+    }
+    facts = {"data": items.about(), "learned": learned, "figures": figures}
+    scored = _score_relevance(items.vectors, queries, setting, is_unit, random_state)
+    return Repair(mover, items.metric, None, _steps(pairs, items, setting), facts, scores=scored)
 
 
 def _folds(
