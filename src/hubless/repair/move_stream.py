@@ -85,8 +85,8 @@ def _parsed(line: str, place: int, vector: str, id: str, label: str | None, mode
         if isinstance(row.get(name), list | dict):
             raise StoreError(f"line {place}: {name!r} must be a text or a number; got {short(row[name])}.")
     if MARK in row:
-        model = short(row[MARK])
-        raise StoreError(f"line {place} is already moved, by model {model}. Nothing is moved twice.")
+        earlier = short(row[MARK])
+        raise StoreError(f"line {place} is already moved, by model {earlier}. Nothing is moved twice.")
     values = row[vector]
     is_list = isinstance(values, list) and all(
         isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= LARGEST for v in values
