@@ -28,7 +28,8 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 LARGEST = {".whl": 1_000_000, ".gz": 4_000_000}  # bytes; more is something that does not belong there
 
 # What each extra is for: in an environment without it, the command fails with a message that names the extra.
-FILES = ("empty.parquet", "empty.faiss", "empty.db", "empty.duckdb", "shard/edge_config.json")  # to find
+FILES = dict.fromkeys(("empty.parquet", "empty.faiss", "empty.db", "empty.duckdb"), "")  # to find
+FILES["shard/edge_config.json"] = '{"vectors": {"": {"size": 4, "distance": "Cosine"}}}'
 COMMANDS = {
     "torch": "python -c 'from hubless import nearest; nearest([[0.0]], [[1.0]], 1, precision=\"bfloat16\")'",
     "plot": "python -c 'from hubless.plot import check_card; check_card(\"card.png\")'",
@@ -144,7 +145,7 @@ def use(programs: Path, folder: Path) -> None:
         sys.exit(f"hubless was imported from {where}, and not from the wheel")
     assert "first steps" in run(programs / "hubless", **at)
     assert run(programs / "hubless", "--version", **at).split() == ["hubless", where and version()]
-    assert "Move-labeled" in run(programs / "hubless", "demo", "--report", "demo.html", **at)
+    assert "Move-labeled" in run(programs / "hubless", "demo", "--splits", "1", "--report", "demo.html", **at)
     print(run(programs / "python", ROOT / ".ci" / "program.py", **at), end="")
 
 
@@ -182,9 +183,9 @@ def users_extras() -> list[str]:
 
 def check_messages(programs: Path, folder: Path) -> None:
     """Refuse a command that does not name the extra that it lacks."""
-    for name in FILES:
+    for name, content in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).touch()
+        (folder / name).write_text(content, encoding="utf-8")
     for extra, command in COMMANDS.items():
         done = ask(command, programs, folder)
         if not done.returncode or f"pip install 'hubless[{extra}]'" not in done.stderr:
