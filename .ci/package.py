@@ -1,7 +1,7 @@
 """Build the sdist and the wheel, and use the wheel as a stranger would: in an empty environment, elsewhere.
 
-    python .ci/package.py            # in CI: the extras are only resolved, and what they lack is asked
-    python .ci/package.py --all      # each extra is installed, too, in an environment of its own
+    python .ci/package.py            # in CI: what an extra lacks is asked
+    python .ci/package.py --all      # extras are resolved together, and each is installed by itself
     python .ci/package.py --to dist  # and keep what was built
 
 Nothing is published. Both archives are built twice and must be the same to the byte.
@@ -268,8 +268,8 @@ def main() -> None:
         timed("use", use, programs, work)
         timed("check types", check_types, programs, work)
         timed("ask for extras", check_messages, programs, work)
-        timed("resolve extras", resolve, wheel)
-        if wanted.all:
+        if wanted.all:  # CI has an environment with all of them
+            timed("resolve extras", resolve, wheel)
             install_each(wheel, folder, work)
         if wanted.to:
             wanted.to.mkdir(exist_ok=True)
