@@ -55,7 +55,8 @@ def add_reproduce(verb: Verb) -> None:
     folder = Path("results")
     option(verb, "--out FOLDER", f"folder of raw results (default: {folder})", type=Path, default=folder)
     option(verb, "--jobs N", "cells that run in parallel (default: 1)", type=positive, default=1)
-    option(verb, "--only", "only run the cells, or only time finished ones", choices=names.PASSES)
+    text = "only run the cells, or only measure the times of finished cells"
+    option(verb, "--only", text, choices=names.PASSES)
     option(verb, "--rows N", "take N random objects of each data set, for a quick look", type=positive)
     text = "folder with the data files (default: $HUBLESS_DATA, else ~/.cache/hubless/data)"
     option(verb, "--data-dir FOLDER", text, type=Path)
@@ -93,8 +94,9 @@ def add_tables(verb: Verb) -> None:
     verb.explain(
         _tables,
         "hubless tables results --out tables",
-        more="It writes Tables 1 to 4 of the paper as Markdown, CSV, LaTeX and JSON, and a figure of each. "
-        "With --json, it prints them and writes nothing.",
+        more="It writes Tables 1 to 4 of the paper as Markdown, CSV, LaTeX and JSON, and a figure of each, "
+        "which needs matplotlib (pip install 'hubless[plot]'). With --json, it prints them and writes "
+        "nothing.",
     )
     option(verb, "results", "folder of raw results of `hubless reproduce`", type=Path)
     option(verb, "--out FOLDER", "folder to write (default: tables)", type=Path, default=Path("tables"))

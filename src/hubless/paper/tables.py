@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Collection
 from csv import writer as csv_writer
 from importlib.resources import files
@@ -176,15 +177,24 @@ def texts(results: Results, pictures: Collection[int]) -> dict[str, str]:
 def write(folder: str | Path, out: str | Path) -> list[Path]:
     """Write results.md, tables.tex, tables.csv, tables.json and the figures of the raw results in `folder`.
 
-    Everything is made before the first file is replaced, and each is replaced in one step.
+    Everything is made before the first file is replaced, and each is replaced in one step. Without
+    matplotlib, a warning says how to get the figures, and all else is written.
     """
     check_output(Path(out) / "results.md")
     results = read(folder)
     with step("drawing the figures"):
-        drawn = draw(rows(results), gains(results))
+        drawn = _drawn(results)
     files = {name: text.encode() for name, text in texts(results, drawn).items()}
     files |= {f"table{number}.svg": picture for number, picture in drawn.items()}
     return write_files(Path(out), files)
+
+
+def _drawn(results: Results) -> dict[int, bytes]:
+    try:
+        return draw(rows(results), gains(results))
+    except ImportError as error:  # matplotlib is optional
+        warnings.warn(f"{error} The tables are written without figures.", stacklevel=3)
+        return {}
 
 
 def _dims(results: Results) -> list[int]:
