@@ -1,6 +1,7 @@
 """The verbs of the paper: the demo, its experiments, its tables."""
 
 from pathlib import Path
+from typing import Any
 
 from ..paper import names
 from ..support.commands import command
@@ -77,9 +78,7 @@ def _reproduce(options: VerbOptions) -> int:
     shared = Options(options.out, options.data_dir, options.rows, options.device)
     reproduce(cells, shared, options.jobs, names.PASSES if options.only is None else (options.only,))
     results = outcomes(cells, shared)
-    done = sum(entry["status"] == "done" for entry in results)
-    tables = command("tables", str(options.out))
-    options.show(results, [f"{done} of {len(results)} results are in {options.out}; next: {tables}"])
+    options.show(results, [_outcome(results, options.out)])
     if options.report is not None:
         for page in write_pages(options.datasets, options.dim, shared, options.report):
             options.remark(str(page))
@@ -87,6 +86,20 @@ def _reproduce(options: VerbOptions) -> int:
     for entry in failed:
         write_error(f"{entry['file']}: {entry['error']}")
     return 1 if failed else 0
+
+
+def _outcome(results: list[dict[str, Any]], out: Path) -> str:
+    """Return how many cells and times are finished, and what to do next."""
+    from ..paper.raw import is_time
+
+    counts = []
+    for what, of_time in (("cells", False), ("training times", True)):
+        done = [entry["status"] == "done" for entry in results if is_time(entry["file"]) == of_time]
+        counts += [f"{sum(done)} of {len(done)} {what}"] * bool(done)
+    is_any_done = any(entry["status"] == "done" for entry in results)
+    tables = command("tables", str(out))
+    after = f"next: {tables}" if is_any_done else "the same command tries again"
+    return f"{' and '.join(counts) or 'no cell'} finished, in {out}; {after}"
 
 
 def add_tables(verb: Verb) -> None:
