@@ -25,11 +25,19 @@ def test_hubless_alone_shows_every_verb_and_what_to_do_first(words):
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [(["aply"], "apply"), (["fit", "v.npy", "--lables", "x"], "--labels")]
+    ("typed", "meant"),
+    [
+        (["aply"], "apply"),
+        (["fit", "v.npy", "--lables", "x"], "--labels"),
+        (["reproduce", "--datasets", "wine", "irris"], "iris"),
+        (["reproduce", "--methods", "movelabeled"], "move-labeled"),
+        (["completion", "fisch"], "fish"),
+    ],
 )
 def test_mistyped_words_are_recognised(capsys, typed, meant):
     assert f"Did you mean {meant}?" in usage_error(capsys, *typed)
     assert "Did you mean" not in usage_error(capsys, "xyzzy")
+    assert "Did you mean" not in usage_error(capsys, "reproduce", "--datasets", "xyzzy")
 
 
 def test_a_mistyped_column_is_recognised(refused, shop, tmp_path):

@@ -60,7 +60,7 @@ def test_whole_harness_killed_half_way_and_resumed(data_dir, tmp_path, capfd):
 
     assert cli.main(work) == 0
     shown = capfd.readouterr()
-    assert "results are in" in shown.out
+    assert "20 of 20 cells and 12 of 12 training times finished, in " in shown.out
     assert shown.err == ""  # no bar in a pipe
     after = files(out)
     assert {name: after[name].stat().st_mtime_ns for name in before} == before  # nothing was done twice
@@ -137,7 +137,8 @@ def test_failing_cell_is_recorded_stops_nothing_and_is_tried_again(data_dir, tmp
     assert entry["status"] == "failed"
     assert entry["error"] == "ZeroDivisionError: division by zero"
     shown = capsys.readouterr()
-    assert "1 of 2 results" in shown.out
+    assert f"in {tmp_path}; next: hubless tables {tmp_path}\n" in shown.out
+    assert "1 of 2 cells finished, in " in shown.out
     assert "split-0.json: ZeroDivisionError" in shown.err
     assert cli.main([*arguments, "--json"]) == 0
     assert {entry["status"] for entry in json.loads(capsys.readouterr().out)} == {"done"}

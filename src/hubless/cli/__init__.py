@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # verbs by purpose: the modul
     },
     "the paper": {
         "reproduce": ("paper", "run the paper's experiments and keep the raw results"),
-        "tables": ("paper", "make the paper's tables from raw results, beside the published"),
+        "tables": ("paper", "make the paper's tables from raw results, beside its figures"),
     },
 }
 VERBS = {name: entry for verbs in GROUPS.values() for name, entry in verbs.items()}

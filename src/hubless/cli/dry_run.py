@@ -8,7 +8,10 @@ from ..support.progress import DryRunEnds, dry_run
 from .lines import styled
 from .options import VerbOptions
 
-READ = ("model", "others", "source", "target", "items", "queries", "query_items", "pairs", "results")
+READ = (
+    *("model", "others", "source", "target", "items", "queries", "query_items", "pairs", "results"),
+    *("datasets", "data_dir"),  # of the paper
+)
 
 
 def run_dry(options: VerbOptions) -> int:

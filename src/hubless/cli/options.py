@@ -81,14 +81,21 @@ class Parser(argparse.ArgumentParser):
         super().error(printable(without_secrets_in(message, self.given)))
 
     def _nearest(self, message: str) -> str:
-        """Return a hint for a verb or an option that was mistyped."""
+        """Return a hint for a verb, an option or one of its choices that was mistyped."""
         known = {*self._option_string_actions}
         for verbs in (
             action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)
         ):
             known |= {*verbs}
             known |= {option for verb in verbs.values() for option in verb._option_string_actions}
-        wrong = re.findall(r"invalid choice: '([^']*)'", message) if "argument VERB" in message else []
+        wrong = re.findall(r"invalid choice: '([^']*)'", message)
+        if wrong and "argument VERB" not in message:
+            known = {
+                str(choice)
+                for action in self._actions
+                if message.startswith(f"argument {'/'.join(action.option_strings) or action.dest}: ")
+                for choice in action.choices or ()
+            }
         if message.startswith("unrecognized arguments: "):
             wrong = [word.partition("=")[0] for word in message.split()[2:] if word.startswith("-")]
         near = [match for word in wrong if (match := nearest(word, known))]

@@ -1,6 +1,7 @@
 """The verbs of the paper: the demo, its experiments, its tables."""
 
 from pathlib import Path
+from typing import Any
 
 from ..paper import names
 from ..support.commands import command
@@ -55,7 +56,8 @@ def add_reproduce(verb: Verb) -> None:
     folder = Path("results")
     option(verb, "--out FOLDER", f"folder of raw results (default: {folder})", type=Path, default=folder)
     option(verb, "--jobs N", "cells that run in parallel (default: 1)", type=positive, default=1)
-    option(verb, "--only", "only run the cells, or only time finished ones", choices=names.PASSES)
+    text = "only run the cells, or only measure the times of finished cells"
+    option(verb, "--only", text, choices=names.PASSES)
     option(verb, "--rows N", "take N random objects of each data set, for a quick look", type=positive)
     text = "folder with the data files (default: $HUBLESS_DATA, else ~/.cache/hubless/data)"
     option(verb, "--data-dir FOLDER", text, type=Path)
@@ -76,9 +78,7 @@ def _reproduce(options: VerbOptions) -> int:
     shared = Options(options.out, options.data_dir, options.rows, options.device)
     reproduce(cells, shared, options.jobs, names.PASSES if options.only is None else (options.only,))
     results = outcomes(cells, shared)
-    done = sum(entry["status"] == "done" for entry in results)
-    tables = command("tables", str(options.out))
-    options.show(results, [f"{done} of {len(results)} results are in {options.out}; next: {tables}"])
+    options.show(results, [_outcome(results, options.out)])
     if options.report is not None:
         for page in write_pages(options.datasets, options.dim, shared, options.report):
             options.remark(str(page))
@@ -88,13 +88,28 @@ def _reproduce(options: VerbOptions) -> int:
     return 1 if failed else 0
 
 
+def _outcome(results: list[dict[str, Any]], out: Path) -> str:
+    """Return how many cells and times are finished, and what to do next."""
+    from ..paper.raw import is_time
+
+    counts = []
+    for what, of_time in (("cells", False), ("training times", True)):
+        done = [entry["status"] == "done" for entry in results if is_time(entry["file"]) == of_time]
+        counts += [f"{sum(done)} of {len(done)} {what}"] * bool(done)
+    is_any_done = any(entry["status"] == "done" for entry in results)
+    tables = command("tables", str(out))
+    after = f"next: {tables}" if is_any_done else "the same command tries again"
+    return f"{' and '.join(counts) or 'no cell'} finished, in {out}; {after}"
+
+
 def add_tables(verb: Verb) -> None:
     """Add the options of `hubless tables`."""
     verb.explain(
         _tables,
         "hubless tables results --out tables",
-        more="It writes Tables 1 to 4 of the paper as Markdown, CSV, LaTeX and JSON, and a figure of each. "
-        "With --json, it prints them and writes nothing.",
+        more="It writes Tables 1 to 4 of the paper as Markdown, CSV, LaTeX and JSON, and a figure of each, "
+        "which needs matplotlib (pip install 'hubless[plot]'). With --json, it prints them and writes "
+        "nothing.",
     )
     option(verb, "results", "folder of raw results of `hubless reproduce`", type=Path)
     option(verb, "--out FOLDER", "folder to write (default: tables)", type=Path, default=Path("tables"))

@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(results: Results) -> list[Verdict]:
-    """Judge the paper's claims on our numbers: one verdict per claim and data set."""
+    """Judge the paper's claims on our numbers: one verdict per claim and data set that was run."""
     table = {(row.table, row.dataset, row.method): row for row in rows(results)}
     is_whole = not any(cell.get("rows") for cell in results.cells)
     made = []
@@ -50,12 +50,13 @@ def verdicts(results: Results) -> list[Verdict]:
         for dataset in datasets:
             place = (number, dataset, method)
             base, row = table.get((number, dataset, "original-metric")), table.get(place)
+            known = base or row
+            if known is None:
+                continue
             holds, detail = judge(base, row)
             if is_whole and holds is False and place in REASONS:
                 detail += f"; {REASONS[place]}"
-            known = base or row
-            heading = known.heading if known else LARGE_DATASETS[dataset]
-            made.append(Verdict(f"{heading}: {claim}", holds, detail))
+            made.append(Verdict(f"{known.heading}: {claim}", holds, detail))
     return made
 
 

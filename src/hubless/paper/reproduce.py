@@ -112,7 +112,7 @@ def outcomes(cells: list[Cell], options: Options) -> list[dict[str, Any]]:
 
 def _work(task: Any, cells: list[Cell], options: Options, jobs: int, name: str) -> None:
     """Run the task on each cell, in this process or in `jobs` others; the step counts expected cost."""
-    with step(f"{name} {len(cells)} cells", sum(map(_cost, cells))) as working:
+    with step(f"{name} {len(cells)} cell{'s' * (len(cells) != 1)}", sum(map(_cost, cells))) as working:
         for cell in _finished(task, cells, options, jobs):
             working.note = f"{cell.dataset} {cell.method} {cell.split}"
             working.update(_cost(cell))

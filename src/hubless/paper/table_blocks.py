@@ -6,9 +6,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from .names import KINDS, LARGE_DATASETS, METHODS, PAPER_DATASETS
-from .published import DIMENSION, SPLITS, TABLES
+from .published import DIMENSION, SPLITS
 from .raw import Entry
-from .results import DECIMALS, SPEED_UP, Results, Row, describe_machine, rows
+from .results import DECIMALS, SPEED_UP, Results, Row, competes, describe_machine, is_papers, rows
 
 NAMES = {
     1: "Data sets",
@@ -83,7 +83,7 @@ def _block(kind: str, group: list[Row]) -> TableBlock:
     headings = [column[0].heading for column in columns.values()]
     notes = _what_is_missing(group)
     for heading, (name, column) in zip(headings, columns.items(), strict=True):
-        winners = [row for row in column if not _is_papers(row) and _lead(row, best[name]) > 0]
+        winners = [row for row in column if not is_papers(row) and _lead(row, best[name]) > 0]
         if winners:
             ahead = ", ".join(f"{_label(row)} {_figure(row)}" for row in winners)
             notes.append(f"{heading}: better than the best, {best[name]}, but not competing: {ahead}.")
@@ -102,16 +102,8 @@ def _what_is_missing(group: list[Row]) -> list[str]:
     return [f"{names}: {', '.join(who)} {reason}." for (names, reason), who in methods.items()]
 
 
-def _competes(row: Row) -> bool:
-    return row.method in TABLES[row.table]
-
-
-def _is_papers(row: Row) -> bool:
-    return _competes(row) or row.method == SPEED_UP
-
-
 def _label(row: Row) -> str:
-    return LABELS.get(row.method, row.method) + ("" if _is_papers(row) else " ‡")
+    return LABELS.get(row.method, row.method) + ("" if is_papers(row) else " ‡")
 
 
 def _figure(row: Row) -> str:
@@ -129,7 +121,7 @@ def _decimals(row: Row, value: float) -> int:
 
 def _best(group: list[Row]) -> str | None:
     """Return the best figure of the paper's methods on one data set, as printed."""
-    known = [_figure(row) for row in group if row.mean is not None and _competes(row)]
+    known = [_figure(row) for row in group if row.mean is not None and competes(row)]
     if not known or group[0].table == 1:
         return None
     return max(known, key=float) if group[0].table == 3 else min(known, key=float)
@@ -152,7 +144,7 @@ def _cell(row: Row, best: str | None) -> TableCell:
     if row.mean is None:
         return TableCell("—", published)
     error = "" if row.standard_error is None else f" ± {row.standard_error:.{_decimals(row, row.mean)}f}"
-    return TableCell(_figure(row) + error + unit, published, _competes(row) and _lead(row, best) == 0)
+    return TableCell(_figure(row) + error + unit, published, competes(row) and _lead(row, best) == 0)
 
 
 def _splits(group: list[Row]) -> str:
@@ -174,8 +166,11 @@ def _notes_on_data(group: list[Row]) -> list[str]:
 
 
 def _notes_on_times(results: Results, group: list[Row], dim: int) -> list[str]:
-    notes = [f"Timed on {line}." for line in machines(results.times)]
-    return notes + _absent("Not timed", LARGE_DATASETS, group) + [PROSE] * (dim == DIMENSION)
+    if not group:
+        return []
+    notes = [f"Timed on {line}." for line in machines([time for time in results.times if time["dim"] == dim])]
+    absent = _absent("Not timed", LARGE_DATASETS, group)
+    return notes + absent + [PROSE] * any(row.paper is not None for row in group)
 
 
 def _absent(words: str, datasets: dict[str, str], group: list[Row]) -> list[str]:

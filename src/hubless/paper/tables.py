@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Collection
 from csv import writer as csv_writer
 from importlib.resources import files
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..support.outputs import check_output
 from ..support.progress import step
+from . import protocol
 from .claims import verdicts
 from .published import DIMENSION
 from .raw import write_files
@@ -20,14 +22,14 @@ from .table_figures import draw
 
 PAGE = files(__package__).joinpath("results_page.md").read_text(encoding="utf-8")
 MARKS = {True: "✓", False: "✗", None: "?"}
-READING = """\
-Entries are ours, mean ± standard error over the splits, then the paper's figure in parentheses; — where we \
-have none. Bold is the best of the paper's methods in our runs, and all that tie with it as printed. ‡ marks \
-rows that the paper does not have and that do not compete: scale is a control, \
-z' = g·z with one scalar g chosen by cross-validation. NCA and all other movers are compared by \
-`python -m benchmarks standings`. † marks data whose features or objects are not the \
-paper's (see Table 1): there the order of methods and the direction of skewness can be compared with the \
-paper's, the figures cannot."""
+CHOSEN = (
+    "Medians over the splits; k is the number of neighbours, alpha is λ itself (not a multiple of a mean "
+    "eigenvalue), gamma is γ and mu is μ."
+)
+NO_CLAIM = (
+    "The paper's claims that are judged here are about documents and images, and none of those was run with "
+    f"{DIMENSION} dimensions."
+)
 PICTURES = {
     1: "Objects and classes of each data set",
     2: "N10 skewness of each method on each data set, with arrows from the original metric",
@@ -48,20 +50,24 @@ LATEX = {
 
 def markdown(results: Results, pictures: Collection[int] = ()) -> str:
     """Return the page of results; `pictures` are the tables that have a figure, tableN.svg, beside it."""
-    chosen_parts = ["Medians over the splits; k is the number of neighbours."]
+    chosen_parts = [CHOSEN]
     chosen_parts += [markdown_block(block) for block in chosen(results)]
     chosen_parts += [_markdown_table(table) for table in _tables_of_other_dimensions(results)]
     return PAGE.format(
-        reading=READING,
+        protocol=protocol.protocol(results),
+        grids=protocol.grids(results),
+        reading=protocol.reading(results),
         tables="\n\n".join(_markdown_table(table, table.number in pictures) for table in tables(results)),
+        differences=_bullets(protocol.differences(results)),
         claims=_checklist(results),
         chosen="\n\n".join(chosen_parts),
         machines=_bullets(machines(results.cells + results.times)),
+        commands="\n".join(f"    {line}" for line in protocol.commands(results)),
     )
 
 
 def _tables_of_other_dimensions(results: Results) -> list[PaperTable]:
-    other = [dim for dim in _dims(results) if dim != DIMENSION]
+    other = [dim for dim in protocol.dims(results) if dim != DIMENSION]
     return [table for dim in other for table in tables(results, dim, (2, 3))]
 
 
@@ -96,6 +102,8 @@ def _marked_down(text: str) -> str:
 
 def _checklist(results: Results) -> str:
     judged = verdicts(results)
+    if not judged:
+        return NO_CLAIM
     counts = {mark: sum(verdict.holds is holds for verdict in judged) for holds, mark in MARKS.items()}
     summary = f"Hold (✓): {counts['✓']}. Do not (✗): {counts['✗']}. Not measured (?): {counts['?']}."
     return summary + "\n\n" + _bullets([f"{MARKS[v.holds]} {v.claim}: {v.detail}" for v in judged])
@@ -103,11 +111,13 @@ def _checklist(results: Results) -> str:
 
 def latex(results: Results) -> str:
     """Return tables and claims as LaTeX; the document needs \\usepackage{booktabs} and nothing else."""
-    parts = ["% made by `hubless tables`; do not edit", _escaped(READING) + "\n"]
+    parts = ["% made by `hubless tables`; do not edit", _escaped(protocol.reading(results)) + "\n"]
     parts += [_latex_table(table) for table in tables(results) + _tables_of_other_dimensions(results)]
     words = {True: "yes", False: "no", None: "?"}
     claims = [rf"\item[{words[v.holds]}] {_escaped(f'{v.claim}: {v.detail}')}" for v in verdicts(results)]
-    return "\n".join([*parts, r"\begin{description}", *claims, r"\end{description}"]) + "\n"
+    if claims:  # LaTeX refuses a list without items
+        claims = [r"\begin{description}", *claims, r"\end{description}"]
+    return "\n".join([*parts, *claims]) + "\n"
 
 
 def _latex_table(table: PaperTable) -> str:
@@ -148,14 +158,14 @@ def csv(results: Results) -> str:
     text = StringIO()
     writer = csv_writer(text, lineterminator="\n")
     writer.writerow(Row._fields)
-    writer.writerows(row for dim in _dims(results) for row in rows(results, dim))
+    writer.writerows(row for dim in protocol.dims(results) for row in rows(results, dim))
     return text.getvalue()
 
 
 def as_json(results: Results) -> dict[str, Any]:
     """Return all entries by dimension, table, data set and method, and the verdicts."""
     nested: dict[str, Any] = {}
-    for dim in _dims(results):
+    for dim in protocol.dims(results):
         for row in rows(results, dim):
             table = nested.setdefault(f"dim-{dim}", {}).setdefault(f"table-{row.table}", {})
             names = ("mean", "standard_error", "n_splits", "paper", "missing")
@@ -176,16 +186,21 @@ def texts(results: Results, pictures: Collection[int]) -> dict[str, str]:
 def write(folder: str | Path, out: str | Path) -> list[Path]:
     """Write results.md, tables.tex, tables.csv, tables.json and the figures of the raw results in `folder`.
 
-    Everything is made before the first file is replaced, and each is replaced in one step.
+    Everything is made before the first file is replaced, and each is replaced in one step. Without
+    matplotlib, a warning says how to get the figures, and all else is written.
     """
     check_output(Path(out) / "results.md")
     results = read(folder)
     with step("drawing the figures"):
-        drawn = draw(rows(results), gains(results))
+        drawn = _drawn(results)
     files = {name: text.encode() for name, text in texts(results, drawn).items()}
     files |= {f"table{number}.svg": picture for number, picture in drawn.items()}
     return write_files(Path(out), files)
 
 
-def _dims(results: Results) -> list[int]:
-    return sorted({entry["dim"] for entry in results.cells + results.times}, reverse=True)
+def _drawn(results: Results) -> dict[int, bytes]:
+    try:
+        return draw(rows(results), gains(results))
+    except ImportError as error:  # matplotlib is optional
+        warnings.warn(f"{error} The tables are written without figures.", stacklevel=3)
+        return {}
