@@ -129,13 +129,23 @@ def _fit_lines(options: VerbOptions, learned: dict[str, Any], model: Any, moved:
 
 
 def _preview_lines(options: VerbOptions) -> list[str]:
-    """Return a command that shows what would change, for queries that were given or for an item."""
+    """Return a command that shows what would change, for queries that were given or for an item.
+
+    None where no item can be read: parts that were skipped are refused by `hubless preview`, too.
+    """
     from ..repair.preview import item_to_ask
+    from ..stores.store import StoreError
 
     if options.queries is not None:
         asked = [*typed("--queries", without_secrets(options.queries)), *options.query_options()]
     else:
-        asked = typed("--like", item_to_ask(options.open_source()))
+        try:
+            item = item_to_ask(options.open_source())
+        except (StoreError, OSError):  # the model is saved, whatever became of its source
+            item = None
+        if item is None:
+            return []
+        asked = typed("--like", item)
     return options.next_command("To see it:", "preview", options.out, options.source, more=asked)[:1]
 
 
