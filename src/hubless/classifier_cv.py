@@ -269,7 +269,7 @@ class MoveLabeledClassifierCV(MovedNeighbors):
         self._store(given.classes, chosen, clone(mover))
         self._calibrate(self._validation(given, chosen, (self.n_neighbors_,), self.n_targets_), mover)
         setting = (penalty, self.n_targets_, self.n_neighbors_)
-        self._why = explain_grid(*setting, self.best_score_, scores[0].size)
+        self._why = explain_grid(*setting, self.best_score_, scores[0].size, given.classes.shape[0])
 
     def _choose_mover(self, given: Comparison, movers: list[Mover]) -> None:
         or_none(check_positive)("max_seconds", self.max_seconds)

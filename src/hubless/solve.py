@@ -74,7 +74,10 @@ def check_alpha(name: str, alpha: Any) -> Penalty:
     if isinstance(alpha, str) and alpha == "scale":
         return Penalty(1.0, relative=True)
     if not is_number(alpha) or not 0 <= float(alpha) < np.inf:
-        raise ValueError(f'{name} must be a number of at least 0, or "scale"; got {alpha!r}.')
+        raise ValueError(
+            f'{name} must be a number of at least 0, or "scale"; got {alpha!r}. A multiple of "scale" is '
+            "hubless.solve.Penalty(0.3, relative=True)."
+        )
     return Penalty(float(alpha), relative=False)
 
 

@@ -166,11 +166,21 @@ ROWS |= {
     },
     "report: no column of query classes": (
         f"report {LABELED} --queries q.npy -o new.html",
-        ["q.npy has no column 'category'", "it has none"],
+        ["q.npy has no column 'category'", "it has no columns"],
     ),
     "evaluate: no column of query classes": (
         f"evaluate model {LABELED} --queries q.npy",
-        ["q.npy has no column 'category'", "it has none"],
+        ["q.npy has no column 'category'", "it has no columns"],
+    ),
+    # --- what vectors and labels are
+    "doctor: whole numbers": (
+        "doctor whole.npy",
+        ["got int64", 'np.save("vectors.npy", X.astype("float32"))'],
+    ),
+    "doctor: a text file": ("doctor items.csv", ["not a known store", "np.loadtxt"]),
+    "fit: labels of two columns": (
+        "fit v.npy --labels two.npy -o new",
+        ["two.npy must have one label per row"],
     ),
     # --- widths
     "fit: width of a log": ("fit v.npy --queries wide.npy -o new", ["6 columns", "have 4", "--pairs"]),
@@ -300,6 +310,11 @@ AFTER_READING = {
     "fit: one class": (
         "fit v.npy --items one.csv --labels category -o new",
         ["'category' has 1 class", "two or more"],
+    ),
+    "fit: a column of ids": ("fit v.npy --labels lines.npy -o new", ["no two of", "a column of ids"]),
+    "fit --memory: a column of ids": (
+        "fit v.npy --labels lines.npy --memory 2GB -o new",
+        ["no two of", "a column of ids"],
     ),
     "fit: no label": ("fit v.npy --items none.csv --labels category -o new", ["no item", "'category'"]),
     "fit --memory: one class": (

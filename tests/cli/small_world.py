@@ -33,6 +33,7 @@ def _write_vectors(folder, X, y, rng):
     queries = X[:10] + rng.standard_normal((10, D)).astype(np.float32)
     wide = rng.standard_normal((10, WIDE)).astype(np.float32)
     arrays = {"v": X, "q": queries, "wide": wide, "empty": X[:0], "few": X[:5]}
+    arrays |= {"whole": X.astype(int), "two": np.stack([y, y], axis=1), "lines": np.arange(N)}
     arrays["many"] = rng.standard_normal((60, WIDE)).astype(np.float32)  # a log that is long enough
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)

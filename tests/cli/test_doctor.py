@@ -51,6 +51,8 @@ def test_hubs_are_found(run, words, tmp_path, crowd):
     assert f"{counts[worst[0]]} ×  {worst[0]}  number {worst[0]}" in said
     assert "moving is safe" in said
     assert "items alone" in said  # what to do without a log
+    named = f"hubless fit {source[0]} --items {items} --labels COLUMN -o model"
+    assert f"  {named}\n" in said.replace("classes of items        ", "")
     assert found["n_suspicious"] is None  # which only a log can tell
 
 

@@ -48,6 +48,8 @@ def test_printed_commands_run_as_printed(words, shop, tmp_path):
     index, items = (Path(shutil.copy(path, folder)) for path in (shop.index, shop.items))
     source = [index, "--items", items, "--id", "id"]
     said = words("fit", *source, "--labels", "category", "--mover", "ridge", "-o", folder / "a model")
+    (look,) = re.findall(r"To see it: hubless (.*)", said)
+    assert "(was " in words(*shlex.split(look))
     for verb in ("apply", "promote", "rollback"):
         (command,) = re.findall(rf"hubless ({verb} .*)", said)
         said = words(*shlex.split(command))

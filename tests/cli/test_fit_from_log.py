@@ -118,7 +118,7 @@ def test_fit_explains_how_to_learn_from_a_log(capsys):
     assert "hubless fit index.faiss --queries log.npy -o model" in said
     assert "From queries alone, items that answer more of them than chance allows are held back." in said
     assert "--column" in said
-    assert "queries get a 0 there (L2 only)" in said
+    assert "queries then need a 0 there" in said
 
 
 def test_a_page_without_known_answers_leads_to_what_can_be_done(run, logged, capsys):

@@ -29,7 +29,8 @@ def test_fit_counts_what_it_does_not_learn_from(run, words, shop, tmp_path, kind
     path = write_parquet(tmp_path / "v.parquet", rows, category=pa.array(labels, from_pandas=False))
     fit = ["fit", path, "--metric", "l2", "--labels", "category", "--mover", "ridge", "-o", tmp_path / "m"]
     for more in ([], ["--memory", "1GB"]):
-        assert "\n7 items have no vector or no label, and were not learned from.\n" in words(*fit, *more)
+        said = words(*fit, *more)
+        assert "\n7 items have no finite vector or no label, and were not learned from.\n" in said
         learned = run(*fit, *more)["learned"]
         assert (learned["n"], learned["without a vector or a label"]) == (N - 7, 7)
 
@@ -45,7 +46,7 @@ def test_fit_from_queries_counts_items_without_a_vector(run, words, library, tmp
     np.save(tmp_path / "docs.npy", X)
     source = [tmp_path / "docs.npy", "--metric", "cosine", *library.asking]
     assert run("fit", *source, "-o", tmp_path / "m")["learned"]["items without a vector"] == 3
-    assert "3 items have no vector, and were ignored." in words("fit", *source, "-o", tmp_path / "m")
+    assert "3 items have no finite vector, and were ignored." in words("fit", *source, "-o", tmp_path / "m")
 
 
 def hurt(X):

@@ -206,6 +206,12 @@ def test_the_surest_gain_over_not_moving_is_chosen(overlapping, races, rng, move
     alike = [trial for trial, value in zip(finals, sure, strict=True) if value > max(sure) - 1e-12]
     assert len(chosen.steps) == min(len(trial.steps) for trial in alike)
     assert model.best_score_ == pytest.approx(shares[finals.index(chosen)])
+    one, other = (stay, chosen) if chosen.steps else (chosen, run.best())
+    ahead, error = (100 * value for value in naive_behind(one, other, w[order]))
+    than = " than not moving at all does" if chosen.steps else ""
+    gain = f"{ahead:.2f} percentage points more{than} (standard error {error:.2f})"
+    both = min(len(one.correct), len(other.correct))
+    assert one is other or f"{gain}, on the {both} queries that both answered" in model.explain()
     for row in pd.DataFrame(model.cv_results_).itertuples():
         trial = next(trial for trial in run.trials if name(trial.mover) == row.mover)
         truth = naive_behind(trial, chosen, w[order])

@@ -149,7 +149,10 @@ def _check_foreign(X: Array, name: str, min_rows: int) -> Array:
 def check_labels(y: Any, X: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the class number of each object, in the library of X (names in NumPy)."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
+        raise ValueError(
+            "Learning from classes requires y to be passed, but the target y is None: give the class of each "
+            "object."
+        )
     refuse_dask(y, "X is in memory", "y")
     check_consistent_length(X, y)
     xp = namespace(X)

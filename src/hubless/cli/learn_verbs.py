@@ -6,13 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from ..support.commands import typed
+from ..support.credentials import without_secrets
 from .options import LABELS, MODEL, Verb, VerbOptions, add_dask, files_of, option, positive
 
-LEFT_OUT = {  # facts of a model that count what it was not learned from
-    "without a vector or a label": "items have no vector or no label, and were not learned from.",
-    "items without a vector": "items have no vector, and were ignored.",
-    "queries without a vector": "queries have no vector, and were ignored.",
-    "pairs left out": "pairs were ignored: their query or item is unknown, or has no vector.",
+LEFT_OUT = {  # facts of a model that count what it was not learned from, in words for one and for many
+    "without a vector or a label": (
+        "item has no finite vector or no label, and was not learned from.",
+        "items have no finite vector or no label, and were not learned from.",
+    ),
+    "items without a vector": (
+        "item has no finite vector, and was ignored.",
+        "items have no finite vector, and were ignored.",
+    ),
+    "queries without a vector": (
+        "query has no finite vector, and was ignored.",
+        "queries have no finite vector, and were ignored.",
+    ),
+    "pairs left out": (
+        "pair was ignored: its query or item is unknown, or has no vector.",
+        "pairs were ignored: their query or item is unknown, or has no vector.",
+    ),
 }
 
 
@@ -33,7 +46,7 @@ def add_fit(verb: Verb) -> None:
     verb.add_truth(required=False)
     verb.add_queries()
     option(verb, "-o --out MODEL", "folder to write (default: model)", default="model")
-    text = "from queries: write the correction into one more column, exactly; queries get a 0 there (L2 only)"
+    text = "from queries, L2 only: keep the exact correction in one more column; queries then need a 0 there"
     option(verb, "--column", text)
     text = "from labels: the best of many movers (auto, the default), or the paper's (ridge)"
     option(verb, "--mover", text, choices=("auto", "ridge"), default="auto")
@@ -100,17 +113,40 @@ def _fit_lines(options: VerbOptions, learned: dict[str, Any], model: Any, moved:
     """Return what was learned, and what to do next; `moved` is a name for the moved index."""
     lines = [f"{options.out}: {learned['mover']}", learned["chosen by"], *_part_lines(learned)]
     lines += _correction_lines(learned)
-    for name, words in LEFT_OUT.items():
-        lines += [f"{learned[name]:,} {words}"] if learned.get(name) else []
+    for name, (one, many) in LEFT_OUT.items():
+        n = learned.get(name)
+        lines += [f"{n:,} {one if n == 1 else many}"] if n else []
     if model.moves_nothing:
         measured = "Moving does not help measurably here: keep the index as it is."
         return [*lines, "Keep the index as it is." if learned["from"] == "log" else measured]
     lines += [] if model.query_note is None else [model.query_note]
-    lines.append("`hubless preview` and `hubless evaluate` show what would change.")
     return [
         *lines,
+        *_preview_lines(options),
+        "`hubless evaluate` measures it, with queries of your own.",
         *options.next_command("next:", "apply", options.out, options.source, more=typed("-o", moved)),
     ]
+
+
+def _preview_lines(options: VerbOptions) -> list[str]:
+    """Return a command that shows what would change, for queries that were given or for an item.
+
+    None where no item can be read: parts that were skipped are refused by `hubless preview`, too.
+    """
+    from ..repair.preview import item_to_ask
+    from ..stores.store import StoreError
+
+    if options.queries is not None:
+        asked = [*typed("--queries", without_secrets(options.queries)), *options.query_options()]
+    else:
+        try:
+            item = item_to_ask(options.open_source())
+        except (StoreError, OSError):  # the model is saved, whatever became of its source
+            item = None
+        if item is None:
+            return []
+        asked = typed("--like", item)
+    return options.next_command("To see it:", "preview", options.out, options.source, more=asked)[:1]
 
 
 def _correction_lines(learned: dict[str, Any]) -> list[str]:

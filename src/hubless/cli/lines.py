@@ -16,6 +16,7 @@ from ..support.text import encodable, printable
 # Lines that start so, whoever prints them, have a style; other lines have one as a Line.
 STARTS = {
     "next: ": "name",
+    "To see it: ": "name",
     "To undo: ": "name",
     "note: ": "doubt",
     "hubless: warning: ": "doubt",

@@ -34,10 +34,10 @@ def _doctor(options: VerbOptions) -> None:
 
     queries = options.open_queries()
     diagnosis = diagnose(options.open_source(), queries=queries, **options.given("text", "k"))
-    lines = str(diagnosis).split("\n")
-    first = len(lines) - len(diagnosis.advice)  # which begins with the verdict, two lines
-    verdict = styled(VERDICTS[diagnosis.verdict], lines[first : first + 2])
-    options.show(diagnosis, [*lines[:first], *verdict, *lines[first + 2 :]])
+    lines, n = str(diagnosis).split("\n"), len(diagnosis.advice)
+    advice = [line.replace(" INDEX ", f" {options.source_words()} ") for line in lines[-n:]]
+    verdict = styled(VERDICTS[diagnosis.verdict], advice[:2])
+    options.show(diagnosis, [*lines[:-n], *verdict, *advice[2:]])
 
 
 def add_explain(verb: Verb) -> None:

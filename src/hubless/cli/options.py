@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Any, NoReturn
 
 from ..stores.kinds import DATABASES, METRICS, SUFFIXES
-from ..support.commands import command, typed
+from ..support.commands import command, quoted, typed
 from ..support.credentials import how_to_supply, without_secrets, without_secrets_in
 from ..support.nearest import files_near, nearest
 from ..support.terminal import wants_colour
@@ -148,7 +148,7 @@ class Verb(Parser):
 
     def add_dry_run(self, writes: Callable[["VerbOptions"], list[str]]) -> None:
         """Add --dry-run; `writes` says what would be written. `files_of` says it for options with paths."""
-        option(self, "--dry-run", "check all that can be checked before the first long step; write nothing")
+        option(self, "--dry-run", "check inputs and outputs, say what would be written, and stop")
         self.set_defaults(writes=writes)
 
     def add_seed(self, what: str) -> None:
@@ -226,6 +226,10 @@ class VerbOptions(argparse.Namespace):
     def source_options(self) -> list[str]:
         """Return the options of the source, as typed on a command line."""
         return self._typed(*OF_SOURCE)
+
+    def source_words(self) -> str:
+        """Return the source and its options as a shell reads them, without a secret."""
+        return " ".join(map(quoted, [without_secrets(self.source), *self.source_options()]))
 
     def query_options(self) -> list[str]:
         """Return the options of the queries, as typed on a command line."""

@@ -156,7 +156,9 @@ def _add_comparison(verb: Verb) -> None:
     """Add the options that say how answers are compared with the truth."""
     text = "column with the class of each query, or a file with one per row (default: as --labels)"
     option(verb, "--query-labels COLUMN-OR-FILE", text)
-    text = "answers that count (default: 10); with --labels, neighbours that vote (default: those chosen)"
+    text = (
+        "answers that count (default: 10); with --labels, neighbours that vote (default: as the model chose)"
+    )
     option(verb, "-k K", text, type=positive)
 
 

@@ -60,7 +60,7 @@ class MoveLabeled(spaces.BetweenSpaces, Mover):
     ----------
     alpha : float or "scale", default="scale"
         The ridge penalty λ ≥ 0. "scale" takes the mean eigenvalue of XKXᵀ, which follows the number and the
-        scale of the data.
+        scale of the data; ``hubless.solve.Penalty(0.3, relative=True)`` takes 0.3 times that.
     n_targets : int, default=1
         Targets per object: its nearest objects of the same class.
     center : bool, default=True

@@ -11,9 +11,11 @@ SAFE = {
     "cosine": "It compares by cosine: moving is safe.",
     "ip": "It compares unit vectors by inner product: moved ones are brought to length 1, so it is safe.",
 }
+ASSUMED = "Assuming L2, moving is safe. If you search by inner product, run this again with --metric ip."
 NEXT = [
     "What you can do next depends on what you have:",
-    "  classes of items        hubless fit INDEX --labels COLUMN -o model",
+    "  classes of items        hubless fit INDEX --labels {labels} -o model",
+    "                          hubless report INDEX --labels {labels}  (a page that shows what it changes)",
     "  queries with answers    hubless fit INDEX --queries LOG --pairs FILE -o model",
     "  queries alone           hubless fit INDEX --queries LOG -o model  (a correction per item)",
 ]
@@ -47,10 +49,13 @@ def advise(
             "shorter and would be found less often: bring all to length 1, or use L2 or cosine.",
             "They can be corrected as they are, by queries: hubless fit INDEX --queries LOG -o model",
         ]
+    safe = ASSUMED if facts.metric is None else SAFE[metric]
     if hubness is None:
-        return "no hubs", [SAFE[metric], "There are too few items to measure hubs."]
+        return "no hubs", [safe, "There are too few items to measure hubs."]
     verdict, words = _hubs_in_words(hubness)
-    return verdict, [SAFE[metric], words, *NEXT, *([] if has_queries else [ITEMS_ALONE])]
+    labels = "COLUMN" if facts.columns else "FILE"
+    steps = [line.format(labels=labels) for line in NEXT]
+    return verdict, [safe, words, *steps, *([] if has_queries else [ITEMS_ALONE])]
 
 
 def _hubs_in_words(hubness: Hubness) -> tuple[str, str]:

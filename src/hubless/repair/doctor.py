@@ -52,7 +52,7 @@ class Diagnosis:
         facts = self.facts
         lines = [
             f"{facts['kind']}: {facts['count']:,} vectors of {facts['dimension']} columns, {facts['dtype']}",
-            f"compares by     {facts['metric'] or 'an unknown metric; l2 is assumed'}",
+            f"compares by     {facts['metric'] or 'unknown; l2 is assumed'}",
             f"searches by     {facts['index']}",
             "norms           {min:.4g} to {max:.4g}, median {median:.4g}".format(**self.norms),
             f"without vector  {self.nulls:,}; not finite {self.not_finite:,}; zero {self.zeros:,}; "

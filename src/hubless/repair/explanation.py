@@ -7,6 +7,8 @@ from ..support.text import printable_lines
 from .index_items import as_model
 from .repair import Repair
 
+FACTS = {"n_neighbors": "neighbours that vote", "n_neighbors before": "neighbours that vote, without moving"}
+
 
 class Explanation(NamedTuple):
     """What a model is, in words and as facts."""
@@ -22,7 +24,7 @@ class Explanation(NamedTuple):
         return self._asdict()
 
     def __str__(self) -> str:
-        facts = [f"  {name}: {value}" for name, value in self.facts.items()]
+        facts = [f"  {FACTS.get(name, name)}: {_shown(value)}" for name, value in self.facts.items()]
         learned = ["learned:", *facts] if facts else []
         figures = ["measured on queries that were held out:"] if self.figures else []
         identity = [] if self.hash is None else [f"hash: {self.hash}"]
@@ -77,6 +79,11 @@ def _explain_repair(model: Repair) -> Explanation:
     rows = [dict(row) for row in figures if isinstance(row, Mapping)] if isinstance(figures, list) else []
     title = f"A model of `hubless fit` for an index that compares by {model.stored_metric}."
     return Explanation(title, lines, facts, rows, model.hash)
+
+
+def _shown(value: Any) -> str:
+    """Return a fact as text; a number that is not whole has three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else f"{value}"
 
 
 def _figure(row: Mapping[str, Any]) -> str:

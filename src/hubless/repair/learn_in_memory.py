@@ -54,7 +54,7 @@ def learn_from_labels(items: IndexItems, label: str, *, mover: str = "auto", ran
     n_rows, items = len(items.ids) + items.missing, items.labeled(label)
     X, y = items.vectors, as_texts(items.columns[label]).astype(str)
     n_classes = len(set(y.tolist()))
-    check_classes(n_classes, label)
+    check_classes(n_classes, label, len(y))
     started = perf_counter()
     movers = movers_for_metric(items.metric, mover)
     chooser = _IndexChooser(mover=movers, lift=False, random_state=random_state).fit(X, y)
@@ -98,10 +98,15 @@ class _IndexChooser(MoveLabeledClassifierCV):
         self.scores = scores_of_classes(held_out, self.classes_, self.codes_, mean, self.n_neighbors_)
 
 
-def check_classes(n_classes: int, label: str) -> None:
-    """Raise a StoreError where items are of one class alone."""
+def check_classes(n_classes: int, label: str, n: int) -> None:
+    """Raise a StoreError where n items are of one class alone, or no two of them are of the same class."""
     if n_classes < 2:
         raise StoreError(f"column {label!r} has {n_classes} class; two or more are needed to learn.")
+    if n_classes == n:
+        raise StoreError(
+            f"no two of {n:,} items have the same value in the column {label!r}: is it a column of ids? Give "
+            "the classes of the items."
+        )
 
 
 def movers_for_metric(metric: str, mover: str) -> list[Mover]:

@@ -230,7 +230,7 @@ def _fit_in_parts(store: Store, facts: Facts, label: str, mover: str, parts: InP
         )
     seen = look(objects, plan.seed, n=facts.count, per_class=True)
     no_rows = np.empty((0, facts.dimension))
-    check_classes(len(seen.classes), label)
+    check_classes(len(seen.classes), label, seen.n)
     items = IndexItems(store.name, facts, "l2" if metric == "l2" else "cosine", no_rows[:, 0], no_rows, {}, 0)
     chosen = partial(choose_on_sample, items, label, mover, plan.seed, seen.n)
     model: Repair = with_sample(objects, seen, most, plan.seed, chosen)

@@ -1,6 +1,6 @@
 """The hubs of an index by name: how many queries each captures, whether it is suspicious, and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,10 @@ def column_of_queries(store: Store, name: str | None) -> str | None:
     return text_column(store, name if name in store.facts().columns else None)
 
 
-def hub_lines(hubs: Iterable[dict[str, Any]]) -> Iterable[str]:
-    """Yield lines that describe hubs; their texts are untrusted."""
+def hub_lines(hubs: Sequence[dict[str, Any]]) -> Iterable[str]:
+    """Yield lines that describe hubs, below a heading; their texts are untrusted."""
+    if hubs:
+        yield "  answers    item"
     for hub in hubs:
         yield f"  {hub['occurrence']:>7,} ×  {hub['id']}  {_shown(hub)}".rstrip()
         if "kind" in hub:

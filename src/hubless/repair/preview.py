@@ -122,6 +122,15 @@ def preview_index(
     ]
 
 
+def item_to_ask(store: Store) -> Any:
+    """Return the id of the first item whose vector can be a query; None where there is none."""
+    for batch in store.batches(size=1000):
+        usable = np.isfinite(batch.vectors).all(axis=1) & batch.vectors.any(axis=1)
+        if usable.any():
+            return batch.ids[usable].tolist()[0]
+    return None
+
+
 def _items_as_queries(store: Store, ids: Sequence[Any]) -> Batch:
     """Return items of a store; ids that were typed may be numbers there."""
     kinds = {type(value) for value in next(iter(store.ids()), np.empty(0)).tolist()}

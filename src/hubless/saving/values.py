@@ -82,7 +82,8 @@ def check_class(model: Any) -> None:
         raise TypeError(
             getattr(kind, "_why_unsaved", "")
             or "what can be saved is a fitted mover, correction, classifier or baseline of hubless, or a "
-            f"Repair; got {short(model)}."
+            f"Repair; got {short(model)}. Save the fitted steps of a Pipeline one by one, or all of it with "
+            "joblib, and load such a file only where you trust its author."
         )
 
 

@@ -77,12 +77,22 @@ def _neighbours(k: int) -> str:
     return f"{k} neighbour{'s' * (k > 1)}"
 
 
-def explain_grid(penalty: Penalty, n_targets: int, k: int, score: float, n_settings: int) -> str:
+def explain_grid(
+    penalty: Penalty, n_targets: int, k: int, score: float, n_settings: int, n_classes: int
+) -> str:
     """Say which setting of the paper's ridge was chosen, and why."""
     return (
         f"MoveLabeled with {penalty}, n_targets={n_targets} and {_neighbours(k)}: {score:.1%} of "
         f"held-out queries are answered correctly, the best of {n_settings} settings."
+        f"{_one_class(n_classes)}"
     )
+
+
+def _one_class(n_classes: int) -> str:
+    """Say that there is nothing to choose where all objects are of one class; else nothing."""
+    if n_classes > 1:
+        return ""
+    return " All objects are of one class, and every query is answered with it: give two or more to learn."
 
 
 def without_column_words(mover: Mover) -> str:
@@ -113,13 +123,13 @@ def explain(race: Race, choice: Trial) -> str:
     n_tried = len(race.trials)
     given_up = sum(trial.n_queries < race.first_round and not trial.error for trial in race.trials)
     settings = "1 setting was" if n_tried == 1 else f"{n_tried} settings were"
-    were = "was" if given_up == 1 else "were"
-    sentences.append(f"{settings} tried in {race.seconds:.1f} s; {given_up} {were} given up early.")
-    if failed := sum(bool(trial.error) for trial in race.trials):
-        sentences.append(f"{failed} could not be fitted; cv_results_ says why.")
+    early = f"; {given_up} {'was' if given_up == 1 else 'were'} given up early" if given_up else ""
+    sentences.append(f"{settings} tried in {race.seconds:.1f} s{early}.")
+    if errors := [trial.error for trial in race.trials if trial.error]:
+        sentences.append(f"{len(errors)} could not be fitted; the first: {errors[0].rstrip('.')}.")
     if race.is_out_of_time():
         sentences.append(f"The race ended at the limit of {race.max_seconds:g} s.")
-    return " ".join(sentences)
+    return " ".join(sentences) + _one_class(race.folds.n_classes)
 
 
 def _against_best(race: Race, choice: Trial) -> str:
@@ -128,14 +138,23 @@ def _against_best(race: Race, choice: Trial) -> str:
         behind, error = choice.behind(best)
         return (
             f"No setting is ahead of it by more than {CAUTION:g} standard errors; the most accurate, "
-            f"{name(best.mover)}, answers {behind:.2%} more, and one standard error is {error:.2%}."
+            f"{name(best.mover)}, answers {_points(behind, error, choice, best)}."
         )
     ahead, error = plain.behind(choice)
     most = "It is the most accurate" if choice.number == best.number else "Its gain is the surest"
     if choice.number == plain.number:
         return f"{most}, with a standard error of {choice.score_error():.2%}."
     than = "not moving at all" if not plain.steps else name(plain.mover)
-    return f"{most}: it answers {ahead:.2%} more than {than} does, with a standard error of {error:.2%}."
+    return f"{most}: it answers {_points(ahead, error, plain, choice, f' than {than} does')}."
+
+
+def _points(ahead: float, error: float, one: Trial, other: Trial, than: str = "") -> str:
+    """Return by how much one answers more than the other, its standard error, and on which queries."""
+    both = min(one.n_queries, other.n_queries)
+    return (
+        f"{100 * ahead:.2f} percentage points more{than} (standard error {100 * error:.2f}), on the {both:,} "
+        "queries that both answered"
+    )
 
 
 def _against_rivals(race: Race, choice: Trial) -> list[str]:

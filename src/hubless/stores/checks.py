@@ -47,7 +47,10 @@ def check_columns(name: str, requested: Iterable[str], known: Sequence[str]) -> 
     """Refuse columns that a store does not have."""
     for column in requested:
         if column not in known:
-            has = ", ".join(known) or "none; for files, give a table that has it (--items, --query-items)"
+            has = ", ".join(known) or (
+                "no columns. For a file, give a table that has it (--items, --query-items), or labels in a "
+                "file with one per row (--labels, --query-labels)"
+            )
             raise StoreError(f"{name} has no column {column!r}; it has {has}.{did_you_mean(column, known)}")
 
 

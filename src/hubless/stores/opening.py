@@ -56,6 +56,10 @@ def _class_for(text: str) -> Any:
         # a mistyped address may have its password anywhere: after // and :, before @, or after ?
         shown = re.sub(r"//.*:.*|:.*@|\?[^#]*", "…", without_secrets(text), flags=re.DOTALL)
         near = "" if colon or path.exists() else files_near(path, SUFFIXES)
+        if path.suffix.lower() in (".csv", ".tsv", ".txt") and path.is_file():
+            near = (
+                ' Save the vectors in another form: np.save("vectors.npy", np.loadtxt(file, delimiter=",")).'
+            )
         raise StoreError(
             f"{shown!r} is not a known store: files end in {', '.join(SUFFIXES)}, a folder "
             f"contains such files (not of indexes), and databases are {', '.join(DATABASES)}.{more}{near}"

@@ -32,7 +32,10 @@ def as_labels(y: Any, X: Any) -> Any:
     """Return labels as a Dask array in the blocks of X; ValueError where they do not pair up."""
     array = need("dask.array", "dask")
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give the class of each object.")
+        raise ValueError(
+            "Learning from classes requires y to be passed, but the target y is None: give the class of each "
+            "object."
+        )
     if not isinstance(y, array.Array):
         y = _values(y) if hasattr(y, "to_delayed") else array.from_array(np.asarray(y))
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

@@ -178,7 +178,7 @@ def _parquet(file: Path) -> Columns:
 def _npy(file: Path) -> Columns:
     labels = np.load(file, mmap_mode="r", allow_pickle=False)
     if labels.ndim != 1:
-        raise ValueError(f"expected one label per item; got an array of shape {labels.shape}")
+        raise StoreError(f"{file} must have one label per row, along one axis; got the shape {labels.shape}.")
     return {"label": labels}
 
 

@@ -22,9 +22,10 @@ def facts_of(kind: str, vectors: Any, metric: str | None = None) -> Facts:
     """Return facts of a matrix of numbers; StoreError for anything else."""
     shape, dtype = tuple(vectors.shape), np.dtype(vectors.dtype)
     if len(shape) != 2 or not shape[1] or dtype.kind != "f":
-        raise StoreError(
-            f"vectors are a matrix of floating-point numbers, one row each; got {dtype} of shape {shape}."
-        )
+        got = f"got {dtype} of shape {shape}"
+        if len(shape) == 2 and dtype.kind in "biu":
+            got += '. Save whole numbers as float32: np.save("vectors.npy", X.astype("float32"))'
+        raise StoreError(f"vectors are a matrix of floating-point numbers, one row each; {got}.")
     return Facts(kind, metric, shape[1], shape[0], dtype.name, "exhaustive: every vector is compared")
 
 
@@ -101,6 +102,11 @@ class NpzFile(FileStore):
             ) from error
         arrays = {name: array for name, array in loaded.items() if isinstance(array, np.ndarray)}
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind == "f"]
+        if not matrices and {"data", "shape", "format"} <= {*arrays}:  # of scipy.sparse.save_npz
+            raise StoreError(
+                f"{self.path} is a sparse matrix of SciPy, and vectors here are dense: save X.toarray(), or "
+                "reduce it to fewer columns first, as TruncatedSVD of scikit-learn does."
+            )
         default = "vectors" if "vectors" in matrices else None
         self._key = choose_vectors(self.name, matrices, self.vector or default)
         vectors = arrays.pop(self._key)
