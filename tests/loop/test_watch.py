@@ -328,3 +328,23 @@ def test_a_line_that_was_not_finished_is_written_again(world):
     assert world.steps(1)["number"] == 3
     assert [json.loads(line)["number"] for line in journal.read_text().splitlines()] == [1, 2, 3]
     assert journal.read_text().startswith(whole)
+
+
+def test_a_folder_of_another_index_is_refused(world, tmp_path):
+    world.judge()
+    world.watch(write=True)
+    shutil.copy(world.index, tmp_path / "other.npy")
+    with pytest.raises(
+        StoreError, match="is the folder of the loop of .*items.npy. Give .*other.npy a folder"
+    ):
+        watch_index(tmp_path / "other.npy", world.log, world.loop, queries=world.folder / "queries.npy")
+
+
+def test_rows_that_are_left_out_are_counted(world):
+    world.judge(n=10)
+    world.write({"query": i, "item": "unknown", "score": 1} for i in range(3))
+    step = world.watch()
+    assert step["decision"] == "wait"
+    assert step["notes"] == [
+        "3 rows are left out, since the query, or every item, is unknown; the first is line 11."
+    ]

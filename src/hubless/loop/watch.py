@@ -16,13 +16,14 @@ from ..stores.store import Store, StoreError
 from ..support.credentials import without_secrets
 from ..support.outputs import check_output, real_path
 from ..support.progress import reports_steps
+from ..support.text import short
 from ..support.version import __version__
 from .click_log import LogRow, read_log_rows
 from .decision import KEEP, PROMOTE, Decision, SliceAnswers, decide, named
 from .loop_journal import JOURNAL, close_decision, read_decisions, read_pending, state_of, write_pending
 from .loop_state import ORIGINAL, LoopState, Slice, Version
 from .positions import ETA
-from .questions import ask, understand
+from .questions import Lookup, ask, understand
 from .slice_score import FEWEST, Differences
 from .slices import check_same_log, close_slices, learn_slices
 from .versions import (
@@ -134,12 +135,28 @@ def _check_numbers(slice_size: int, keep: int, eta: float) -> None:
         )
 
 
+def _about_unknown(rows: list[LogRow], known: Lookup) -> list[str]:
+    """Say how many new rows are left out, and where the first is."""
+    left_out = [row.line for row in rows if not known.has(row)]
+    if not left_out:
+        return []
+    count = "1 row is" if len(left_out) == 1 else f"{len(left_out):,} rows are"
+    why = "the query, or every item, is unknown"
+    return [f"{count} left out, since {why}; the first is line {left_out[0]:,}."]
+
+
 class _Loop:
     """A loop in its folder, with the journal as it is."""
 
     def __init__(self, store: Store, folder: Path, keep: int, write: bool) -> None:
         self.store, self.folder, self.keep, self.write = store, folder, keep, write
         self.decisions = read_decisions(folder)
+        of = self.decisions[-1].get("index") if self.decisions else None
+        if of not in (None, without_secrets(store.name)):
+            raise StoreError(
+                f"{folder} is the folder of the loop of {short(of)}. Give {store.name} a folder of its own "
+                "(folder, --folder)."
+            )
         self.state = state_of(self.decisions)
 
     def step(
@@ -157,6 +174,7 @@ class _Loop:
         items = items.in_space("cosine") if are_unit(items.vectors) else items
         known = understand(rows, items, queries, eta)
         closed, n_open = close_slices(rows, known, state.slices, slice_size)
+        notes += _about_unknown(rows[state.slices[-1].stop if state.slices else 0 :], known)
         if not closed:
             why = f"{n_open} of {slice_size} questions since the last slice: nothing is decided yet."
             return self._record(Decision(WAIT, why, state), closed, notes)
