@@ -220,7 +220,9 @@ def test_a_cluster_that_fit_starts(folder, data, tmp_path):
         "model",
     ]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    names = {line.rpartition(": ")[0] for line in done.stderr.splitlines()}  # of steps that took a second
+    assert all(name and "Warning" not in name for name in names), done.stderr
     assert "Learned from 900 pairs of 900 items." in done.stdout
     same_as_in_memory(data, load(tmp_path / "model").mover)
 

@@ -162,7 +162,7 @@ class LanceTable(Database):
         try:
             table = self._database.open_table(table_name, version=version)
         except ValueError as error:
-            near = did_you_mean(table_name, self._database.table_names(limit=MOST))
+            near = did_you_mean(table_name, self._database.list_tables(limit=MOST).tables)
             raise StoreError(f"{self.name} does not exist: {str(error).rstrip('.')}.{near}") from error
         if is_old:
             details = table.branches.list().get(branch)
