@@ -41,7 +41,11 @@ COMMANDS = {
     "qdrant-edge": "hubless doctor qdrant-edge:shard",
     "chroma": "hubless doctor chroma:shard#collection",
     "embed": "hubless report vectors.npy --labels labels.npy --serve --embed st:unknown",
-    "onnx": "hubless export model onnx -o unwritten",
+    "onnx": (
+        "python -c 'from hubless import MoveLabeled, save; "
+        'save(MoveLabeled().fit([[0.0], [1.0], [4.0]], [0, 0, 1]), "map")\' '
+        "&& hubless export map onnx -o unwritten"
+    ),
     "llama-index": (
         "python -c 'from hubless import load; from hubless.integrations.llama_index import MoveNodes; "
         'MoveNodes(load("model"))\''
