@@ -44,19 +44,15 @@ def read_history(folder: str | os.PathLike[str]) -> History:
 
     Examples
     --------
-    >>> import json, numpy as np, tempfile
-    >>> from pathlib import Path
+    >>> import json, numpy as np
     >>> from hubless.loop import read_history, watch_index
-    >>> rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     folder = Path(name)
-    ...     np.save(folder / "items.npy", np.eye(20))
-    ...     np.save(folder / "queries.npy", np.eye(20))
-    ...     written = (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
-    ...     how = {"queries": folder / "queries.npy", "slice_size": 20, "write": True}
-    ...     step = watch_index(folder / "items.npy", folder / "log.jsonl", folder / "loop", **how)
-    ...     print(read_history(folder / "loop").serving)
-    the original
+    >>> with open("log.jsonl", "w") as log:
+    ...     log.writelines(json.dumps({"query": i, "item": i, "score": 1}) + "\\n" for i in range(20))
+    >>> np.save("items.npy", np.eye(20))
+    >>> how = {"queries": "items.npy", "slice_size": 20, "write": True}
+    >>> step = watch_index("items.npy", "log.jsonl", "loop", **how)
+    >>> read_history("loop").serving
+    'the original'
     """
     decisions = read_decisions(Path(os.path.expanduser(folder)))
     if not decisions:

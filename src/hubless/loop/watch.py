@@ -94,17 +94,13 @@ def watch_index(
 
     Examples
     --------
-    >>> import json, numpy as np, tempfile
-    >>> from pathlib import Path
+    >>> import json, numpy as np
     >>> from hubless.loop import watch_index
-    >>> rows = [{"query": i, "item": i, "score": 1} for i in range(20)]
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     folder = Path(name)
-    ...     np.save(folder / "items.npy", np.eye(20))
-    ...     np.save(folder / "queries.npy", np.eye(20))
-    ...     written = (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
-    ...     how = {"queries": folder / "queries.npy", "slice_size": 20, "write": True}
-    ...     step = watch_index(folder / "items.npy", folder / "log.jsonl", folder / "loop", **how)
+    >>> with open("log.jsonl", "w") as log:
+    ...     log.writelines(json.dumps({"query": i, "item": i, "score": 1}) + "\\n" for i in range(20))
+    >>> np.save("items.npy", np.eye(20))
+    >>> how = {"queries": "items.npy", "slice_size": 20, "write": True}
+    >>> step = watch_index("items.npy", "log.jsonl", "loop", **how)
     >>> step["decision"], step["why"]
     ('keep', 'There are too few questions before this slice to learn from.')
     """
